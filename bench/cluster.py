@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Messages a second that 1, 2 and 3 nodes take on one PostgreSQL, from SMTP to the database's disk.
+"""Measures how many messages a second 1, 2 and 3 nodes accept on one PostgreSQL, from SMTP to the database's disk.
 
     bench/cluster.py                    16,000 messages of 10 KB over 100 sessions, three times each
     bench/cluster.py --messages 8000
 
-Flow: a private server with fsync on, the nodes with delivery paused and no signatures (as in bench/run), `smtp-source` (Debian's postfix) at
-each node with its part of the sessions, all at once; the time from the first connection to the last
-acknowledgement. What a message costs in rows, bytes and write-ahead log is read from the server. Needs
+Flow: start a private PostgreSQL with fsync on and the nodes, with delivery paused and DKIM off; run `smtp-source`
+(Debian's postfix) against each node with its share of the sessions, all at once; measure the time from the first
+connection to the last acknowledgement. The rows, bytes and write-ahead log per message are read from PostgreSQL. Needs
 Debian's postgresql and postfix, and a release build.
 """
 
@@ -93,7 +93,7 @@ def measure(args, base, server, count, deliver=False):
 
 def facts(server, database):
     server.sql("SELECT pg_stat_clear_snapshot()", database)
-    time.sleep(1.5)  # the server's own counters are that late
+    time.sleep(1.5)  # PostgreSQL publishes its counters with this delay
     rows = server.sql("SELECT sum(n_tup_ins), sum(n_tup_upd), sum(n_tup_del) FROM pg_stat_user_tables", database).split("|")
     wal = server.sql("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') / 1024", database)
     disk = server.sql(f"SELECT pg_database_size('{database}') / 1024.0", database)

@@ -1,32 +1,33 @@
-//! `[tls.acme]`: certificates from an authority that speaks ACME (RFC 8555), got and renewed by ourselves.
+//! `[tls.acme]`: orders and renews certificates from an authority that speaks ACME (RFC 8555).
 //!
 //! ```text
-//! kept in the store? ─► shown ─► when its authority advises, or two thirds of its life ─► order ─► kept ─► shown ─► …
-//!                 └─ no: a self-signed one is shown, and the order made at once
+//! in the store? ─ yes ─► installed ─► renewal time ─► order ─► stored ─► installed ─► …
+//!               └ no ──► self-signed certificate installed, order created at once
+//!
+//! renewal time: as advised by the authority (RFC 9773), or after two thirds of the lifetime
 //! ```
 //!
-//! Until the first certificate is there a self-signed one is shown: doors open at once, the challenge of
-//! TLS-ALPN-01 has a listener to come to, and a client that verifies refuses it before it sends a password. A
-//! renewal swaps the certificate as SIGHUP does; open connections keep theirs. What goes wrong is logged with
-//! what to do, counted, shown by `admin certificate`, and tried again ever more rarely, while the certificate
-//! that is there is shown on.
+//! A self-signed certificate is presented until the first order succeeds. So listeners open at once and TLS-ALPN-01
+//! has a listener to connect to, and a client that verifies certificates refuses it before it sends a password. A
+//! renewal swaps the certificate as SIGHUP does; open connections are not affected. A failed order is logged with its
+//! remedy, counted, shown by `admin certificate` and retried with growing delays. The old certificate stays installed.
 //!
-//! Nodes that share a store share the account, and order one at a time, under a lease; those with the same
-//! names share the certificate; and each shows the proofs of all.
+//! Nodes that share a store share the ACME account. A lease permits one order at a time. Nodes with the same names
+//! share the certificate, and every node serves the challenge responses of all.
 
-mod advice;
+mod certificate_store;
 pub mod challenge;
 mod client;
-mod facts;
-mod kept;
 mod order;
+mod renewal_window;
+mod validity;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use dns::lookup::Resolver;
+use dns::resolver::Resolver;
 use instant_acme::RetryPolicy;
 use jiff::Timestamp;
 use mail::address::DomainName;
@@ -37,78 +38,72 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use self::certificate_store::CertificateStore;
 use self::challenge::{ActiveChallenges, ChallengeMethod};
 use self::client::AcmeHttpClient;
-use self::facts::{Validity, retry_at};
-use self::kept::CertificateStore;
+use self::validity::{Validity, retry_at};
 use crate::certificate::{Certificate, CertificateError};
 use crate::config::Config;
 use crate::serve::ActiveCertificates;
-use crate::world::Services;
+use crate::services::Services;
 
-/// How often a node looks for what other nodes left for it.
+/// Interval at which a node polls the store for certificates and challenge responses of other nodes.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// For so long others leave the order to a node that has begun one.
+/// Lifetime of the lease during which other nodes create no order.
 const ORDER_LEASE: Duration = Duration::from_secs(10 * 60);
-/// How long all of an order may take: less than its lease.
+/// Timeout of a whole order. Shorter than its lease.
 const WHOLE_ORDER_MAX: Duration = Duration::from_secs(9 * 60);
-/// How long an order is waited for.
+/// Timeout of polling an order's status.
 const ORDER_POLL_MAX: Duration = Duration::from_secs(3 * 60);
-/// The port that TLS-ALPN-01 comes to (RFC 8737 3).
+/// Port of TLS-ALPN-01 validation (RFC 8737 3).
 const TLS_PORT: u16 = 443;
-/// The port that HTTP-01 comes to (RFC 8555 8.3).
+/// Port of HTTP-01 validation (RFC 8555 8.3).
 const HTTP_PORT: u16 = 80;
 
-/// Why there is no new certificate. The texts say what to do.
+/// Errors of an order or of the store. Their texts name the remedy.
 #[derive(Debug, Error)]
 pub enum AcmeError {
-    /// The store.
     #[error("the store: {0}")]
     Store(String),
-    /// The file of roots.
+    /// The file of CA certificates cannot be loaded.
     #[error("[tls.acme] roots: {0}")]
     Roots(String),
-    /// Name servers.
+    /// The resolver cannot be configured.
     #[error("[dns] {0}")]
     Dns(String),
-    /// The authority cannot be asked, or says no.
-    #[error("{0}; see that this machine reaches `directory` in [tls.acme], and what the authority says")]
+    /// The authority cannot be reached, or refused a request.
+    #[error("{0}; check that this machine can reach `directory` in [tls.acme]")]
     Authority(#[from] instant_acme::Error),
-    /// It did not see the proof.
-    #[error("{name} was not proved by {}: {why}; {}", way.name(), advice(*way))]
+    /// The authority did not validate a challenge.
+    #[error("{name} was not validated by {}: {why}; {}", way.name(), advice(*way))]
     Refused {
-        /// Which name.
         name: String,
-        /// How it was to be proved.
         way: ChallengeMethod,
-        /// What the authority says.
+        /// Reason that the authority returned.
         why: String,
     },
-    /// It refuses, and does not say why.
+    /// The authority declared the order invalid without a reason.
     #[error("the authority refused the order and gave no reason")]
     Invalid,
-    /// It takes no proof that we can give.
+    /// The authority offers no challenge type that is configured.
     #[error(
-        "the authority takes no proof for {name} that is configured: set `http_listen` in [tls.acme], or let \
-         the API listen on port 443 with `tls = true`"
+        "the authority offers no configured challenge type for {name}: set `http_listen` in [tls.acme], or set \
+         `tls = true` and port 443 for the API's listener"
     )]
-    NoChallengeMethod {
-        /// Which name.
-        name: String,
-    },
-    /// It takes too long.
-    #[error("the authority was not done within {} minutes", WHOLE_ORDER_MAX.as_secs() / 60)]
+    NoChallengeMethod { name: String },
+    /// The order exceeded [`WHOLE_ORDER_MAX`].
+    #[error("the authority did not complete the order within {} minutes", WHOLE_ORDER_MAX.as_secs() / 60)]
     Timeout,
-    /// What it gave is no certificate.
+    /// The issued certificate cannot be parsed or used.
     #[error("the authority's certificate: {0}")]
     Certificate(String),
 }
 
 fn advice(way: ChallengeMethod) -> &'static str {
     match way {
-        ChallengeMethod::TlsAlpn => "the name must resolve to this machine, and port 443 lead to the API's listener",
+        ChallengeMethod::TlsAlpn => "the name must resolve to this machine, and port 443 must reach the API's listener",
         ChallengeMethod::Http => {
-            "the name must resolve to this machine, and port 80 lead to `http_listen` in [tls.acme]"
+            "the name must resolve to this machine, and port 80 must reach `http_listen` in [tls.acme]"
         }
     }
 }
@@ -137,29 +132,29 @@ impl From<CertificateError> for AcmeError {
     }
 }
 
-/// What is asked for, of whom, and how it is proved.
+/// ACME settings of a node: authority, names and challenge methods.
 #[derive(Debug, Clone)]
 pub struct AcmeSettings {
-    /// Where the authority's directory is.
+    /// URL of the authority's directory (RFC 8555 7.1.1).
     pub directory: String,
-    /// Whom it may write to, as `mailto:…`.
+    /// Contact of the ACME account, as `mailto:…`.
     pub contact: Option<String>,
-    /// For which names.
+    /// Names of the certificate.
     pub names: Vec<String>,
-    /// By which ways, the best first.
+    /// Challenge methods in order of preference.
     pub challenge_methods: Vec<ChallengeMethod>,
-    /// Who signs the directory's own certificate, where that is no public authority.
+    /// PEM file of CA certificates that sign the directory's certificate, if it is not signed by a public CA.
     pub roots: Option<PathBuf>,
-    /// Who is asked for the authority's address; none means the system's name servers.
+    /// Name servers that resolve the authority's name; none means those of the system.
     pub servers: Vec<SocketAddr>,
-    /// How an order is polled.
+    /// Backoff and timeout for polling an order.
     pub retry_policy: RetryPolicy,
-    /// How often a node looks for what other nodes left for it.
+    /// Interval at which a node polls the store for certificates and challenge responses of other nodes.
     pub poll_interval: Duration,
 }
 
 impl AcmeSettings {
-    /// What a configuration asks for, if it does.
+    /// Reads the settings from the configuration. Returns none without `[tls.acme]`.
     #[must_use]
     pub fn from_config(config: &Config) -> Option<Self> {
         let acme = config.tls.acme.as_ref()?;
@@ -182,7 +177,7 @@ impl AcmeSettings {
 }
 
 impl std::fmt::Display for AcmeSettings {
-    /// What `check` says of it.
+    /// Prints the line of `postrider check`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ways: Vec<&str> = self.challenge_methods.iter().map(|way| way.name()).collect();
         let port = match self.challenge_methods.first() {
@@ -191,7 +186,7 @@ impl std::fmt::Display for AcmeSettings {
         };
         write!(
             f,
-            "A certificate for {} comes from {} by {}; each of these names must lead here by port {port}.",
+            "ACME certificate for {} from {} by {}; each of these names must reach this machine on port {port}.",
             self.names.join(", "),
             self.directory,
             ways.join(" or ")
@@ -199,10 +194,10 @@ impl std::fmt::Display for AcmeSettings {
     }
 }
 
-/// The names of the certificate: our own, the API's, and what else is configured.
+/// Collects the names of the certificate: `hostname`, the host of the API's `base_url`, and `[tls.acme] names`.
 fn certificate_names(config: &Config) -> Vec<String> {
     let base_url = config.api.base_url.as_deref().and_then(|url| url.parse::<hyper::Uri>().ok());
-    // An address is no name: the authority would refuse it.
+    // An IP address is not a DNS name, and the authority would refuse it.
     let api = base_url.and_then(|url| url.host()?.parse::<DomainName>().ok());
     let more = config.tls.acme.iter().flat_map(|acme| &acme.names).cloned();
     let mut names: Vec<String> = Vec::new();
@@ -214,7 +209,7 @@ fn certificate_names(config: &Config) -> Vec<String> {
     names
 }
 
-/// By which ways names can be proved: port 443 if the API has it, with TLS; else, or beside it, port 80.
+/// Selects the possible challenge methods: TLS-ALPN-01 if the API serves TLS on port 443, HTTP-01 with `http_listen`.
 pub(crate) fn challenge_methods(config: &Config) -> Vec<ChallengeMethod> {
     let tls = config.api.tls && config.api.listen.iter().any(|address| address.port() == TLS_PORT);
     let http = config.tls.acme.as_ref().is_some_and(|acme| !acme.http_listen.is_empty());
@@ -225,35 +220,35 @@ pub(crate) fn challenge_methods(config: &Config) -> Vec<ChallengeMethod> {
         .collect()
 }
 
-/// How it stands: for the operator.
+/// Certificate status that `admin certificate` and `status` show.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CertificateStatus {
-    /// Who issues.
+    /// URL of the authority's directory.
     pub directory: String,
-    /// For which names.
+    /// Names of the certificate.
     pub names: Vec<String>,
-    /// How they are proved.
+    /// Challenge types in order of preference.
     pub proved_by: Vec<&'static str>,
-    /// Until when the certificate holds; none while a self-signed one is shown.
+    /// When the certificate expires; none while a self-signed certificate is installed.
     pub expires_at: Option<Timestamp>,
-    /// When it is renewed.
+    /// When the certificate is renewed.
     pub renews_at: Option<Timestamp>,
-    /// When the authority is asked again whether it advises otherwise; none where it gives no advice.
+    /// When renewal information is fetched again (RFC 9773); none if the authority does not provide it.
     pub asks_again_at: Option<Timestamp>,
-    /// Failures since it last went well.
+    /// Failed orders since the last success.
     pub failures: u32,
-    /// What went wrong then, and what to do.
+    /// Error of the last failed order, with its remedy.
     pub last_failure: Option<String>,
-    /// When it is tried again.
+    /// When the next order is tried after a failure.
     pub tries_again_at: Option<Timestamp>,
 }
 
 impl CertificateStatus {
-    /// What came of a renewal. False: another node is at it, which is soon done, and it is looked at then.
+    /// Records the result of a renewal. `Ok(false)`: another node is ordering, so the store is polled again soon.
     fn record_renewal(&mut self, renewed: &Result<bool, String>, now: Timestamp, look: Duration) {
         match renewed {
             Ok(true) => (self.failures, self.last_failure, self.tries_again_at) = (0, None, None),
-            // What failed here has not gone well by that.
+            // Another node's order does not reset the failures of this node.
             Ok(false) => {
                 self.tries_again_at = Some(now.checked_add(look * 2).unwrap_or(Timestamp::MAX));
             }
@@ -266,7 +261,7 @@ impl CertificateStatus {
     }
 }
 
-/// Gets certificates, and keeps them fresh.
+/// Orders, renews and installs the certificate of a node.
 pub struct CertificateRenewer {
     settings: AcmeSettings,
     store: CertificateStore,
@@ -276,30 +271,31 @@ pub struct CertificateRenewer {
     challenges: Arc<ActiveChallenges>,
     certificates: Arc<ActiveCertificates>,
     status: watch::Sender<CertificateStatus>,
-    /// The chain that is shown; empty while a self-signed one is.
+    /// PEM chain of the installed certificate; empty while it is self-signed.
     installed_chain: Mutex<Vec<u8>>,
-    /// Which part of an authority's window passes before a renewal.
+    /// Position in the authority's renewal window at which this process renews, in units of 2^-32.
     window_share: u32,
 }
 
 impl CertificateRenewer {
-    /// Shows what is kept, or a self-signed certificate. [`Keeper::keep`] does the rest.
+    /// Installs the stored certificate, or a self-signed one. [`run`](Self::run) orders and renews.
     ///
     /// # Errors
-    /// The store cannot be read, or the roots, or the system's name servers.
-    pub async fn open(wish: AcmeSettings, world: &Services) -> Result<Arc<Self>, AcmeError> {
-        let servers = wish.servers.clone();
-        let asked = dns::lookup::ResolverSettings { servers, ipv4_where_no_route: true, ..Default::default() };
-        let resolver = Resolver::new(&asked).map_err(|error| AcmeError::Dns(error.to_string()))?;
-        let client = AcmeHttpClient::new(wish.roots.as_deref(), resolver).map_err(AcmeError::Roots)?;
+    /// The store, the file of CA certificates or the system's resolver configuration cannot be read.
+    pub async fn open(settings: AcmeSettings, world: &Services) -> Result<Arc<Self>, AcmeError> {
+        let servers = settings.servers.clone();
+        let resolver_settings =
+            dns::resolver::ResolverSettings { servers, ipv4_where_no_route: true, ..Default::default() };
+        let resolver = Resolver::new(&resolver_settings).map_err(|error| AcmeError::Dns(error.to_string()))?;
+        let client = AcmeHttpClient::new(settings.roots.as_deref(), resolver).map_err(AcmeError::Roots)?;
         let challenges = Arc::<ActiveChallenges>::default();
-        let kept = CertificateStore::new(world, &wish.directory, &wish.names);
-        let names: Vec<&str> = wish.names.iter().map(String::as_str).collect();
+        let store = CertificateStore::new(world, &settings.directory, &settings.names);
+        let names: Vec<&str> = settings.names.iter().map(String::as_str).collect();
         let first = Certificate::self_signed(&names)?;
-        let standing = CertificateStatus {
-            directory: wish.directory.clone(),
-            names: wish.names.clone(),
-            proved_by: wish.challenge_methods.iter().map(|way| way.name()).collect(),
+        let status = CertificateStatus {
+            directory: settings.directory.clone(),
+            names: settings.names.clone(),
+            proved_by: settings.challenge_methods.iter().map(|way| way.name()).collect(),
             expires_at: None,
             renews_at: None,
             asks_again_at: None,
@@ -308,37 +304,37 @@ impl CertificateRenewer {
             tries_again_at: None,
         };
         let certificates = Arc::new(ActiveCertificates::with_challenges(&first, Arc::clone(&challenges))?);
-        let keeper = Self {
-            store: kept,
+        let renewer = Self {
+            store,
             clock: world.clock.clone(),
             node: format!("{:032x}", world.entropy.u128()),
             client,
             challenges,
             certificates,
-            status: watch::Sender::new(standing),
+            status: watch::Sender::new(status),
             installed_chain: Mutex::default(),
             window_share: u32::try_from(world.entropy.u64() >> 32).unwrap_or_default(),
-            settings: wish,
+            settings,
         };
-        if let Some(certificate) = keeper.store.read_certificate().await? {
-            keeper.install(&certificate)?;
+        if let Some(certificate) = renewer.store.read_certificate().await? {
+            renewer.install(&certificate)?;
         }
-        Ok(Arc::new(keeper))
+        Ok(Arc::new(renewer))
     }
 
-    /// What TLS shows.
+    /// Certificates for TLS listeners.
     #[must_use]
     pub fn certificates(&self) -> &Arc<ActiveCertificates> {
         &self.certificates
     }
 
-    /// How it stands, as it changes.
+    /// Subscribes to the status.
     #[must_use]
     pub fn status(&self) -> watch::Receiver<CertificateStatus> {
         self.status.subscribe()
     }
 
-    /// The answer to HTTP-01: what another node proves is in the store.
+    /// Returns the key authorization for an HTTP-01 request. Reads the store for challenges of other nodes.
     pub async fn http_challenge_response(&self, host: &str, token: &str) -> Option<String> {
         let name = host.to_ascii_lowercase();
         let answer = self.challenges.http_response(&name, token);
@@ -349,13 +345,13 @@ impl CertificateRenewer {
         (proof.token == token).then_some(proof.key_authorization)
     }
 
-    /// Keeps the certificate fresh until `stop`.
+    /// Renews the certificate until `stop`.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         loop {
             let (due, asks) = {
-                let standing = self.status.borrow();
-                let due = standing.tries_again_at.or(standing.renews_at).unwrap_or(Timestamp::UNIX_EPOCH);
-                (due, standing.asks_again_at)
+                let status = self.status.borrow();
+                let due = status.tries_again_at.or(status.renews_at).unwrap_or(Timestamp::UNIX_EPOCH);
+                (due, status.asks_again_at)
             };
             tokio::select! {
                 biased;
@@ -368,7 +364,7 @@ impl CertificateRenewer {
                 }
                 () = tokio::time::sleep(self.settings.poll_interval), if self.store.is_shared() => {
                     if let Err(error) = self.sync_from_store().await {
-                        tracing::debug!(%error, "what other nodes left cannot be seen");
+                        tracing::debug!(%error, "certificates and challenges of other nodes cannot be read");
                     }
                     continue;
                 }
@@ -381,7 +377,7 @@ impl CertificateRenewer {
         }
     }
 
-    /// Shows what another node got, and proves what another node is asked.
+    /// Installs the stored certificate and the challenge responses of the node that orders.
     async fn sync_from_store(&self) -> Result<(), AcmeError> {
         self.challenges.set_responses(self.store.read_responses().await?);
         match self.store.read_certificate().await? {
@@ -390,7 +386,7 @@ impl CertificateRenewer {
         }
     }
 
-    /// Renews, unless another node has, or orders at the moment.
+    /// Renews the certificate. Returns false if another node is ordering.
     async fn renew(&self) -> Result<bool, AcmeError> {
         if !self.store.is_shared() {
             return self.order_and_install().await.map(|()| true);
@@ -401,19 +397,19 @@ impl CertificateRenewer {
             self.sync_from_store().await?;
             return Ok(false);
         }
-        // Looked at under the lease: what another node got is there by now.
+        // Checked under the lease: another node may have stored a new certificate meanwhile.
         let renewed = match self.has_newer_certificate(now).await {
             Ok(true) => Ok(()),
             Ok(false) => self.order_and_install().await,
             Err(error) => Err(error),
         };
         if let Err(error) = self.store.release_lease(&self.node).await {
-            tracing::debug!(%error, "the lease is left to its end");
+            tracing::debug!(%error, "the order lease was not released and expires by itself");
         }
         renewed.map(|()| true)
     }
 
-    /// Whether the store has another certificate than the one that is shown, which is not to be renewed yet.
+    /// Installs the store's certificate if it differs from the installed one. Returns true if it needs no renewal yet.
     async fn has_newer_certificate(&self, now: Timestamp) -> Result<bool, AcmeError> {
         let Some(kept) = self.store.read_certificate().await? else { return Ok(false) };
         if kept.chain == self.installed_chain() {
@@ -426,25 +422,25 @@ impl CertificateRenewer {
     async fn order_and_install(&self) -> Result<(), AcmeError> {
         let obtained = tokio::time::timeout(WHOLE_ORDER_MAX, self.order_certificate()).await;
         let (chain, key) = obtained.map_err(|_| AcmeError::Timeout)??;
-        // What cannot be shown, or is to be renewed at once, is not kept.
+        // A certificate that is unusable or needs immediate renewal is not stored.
         Certificate { chain: chain.clone().into(), key: key.clone().into() }.server_config(Vec::new())?;
         let validity = Validity::from_chain(chain.as_bytes()).map_err(AcmeError::Certificate)?;
         if validity.renew_at() <= self.clock.now() {
-            let old = format!("it is old: it holds until {}; is this machine's clock right?", validity.not_after);
+            let old = format!("it expires at {} and needs renewal now; check this machine's clock", validity.not_after);
             return Err(AcmeError::Certificate(old));
         }
         let certificate = self.store.store_certificate(chain, key).await?;
         self.install(&certificate)?;
-        tracing::info!(names = self.settings.names.join(" "), "a new certificate is shown");
+        tracing::info!(names = self.settings.names.join(" "), "new certificate installed");
         Ok(())
     }
 
-    /// The chain that is shown; empty while a self-signed one is.
+    /// PEM chain of the installed certificate; empty while it is self-signed.
     fn installed_chain(&self) -> Vec<u8> {
         self.installed_chain.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Shows a certificate, if it is another than the one that is shown.
+    /// Installs a certificate, unless it is installed already.
     fn install(&self, certificate: &Certificate) -> Result<(), AcmeError> {
         if self.installed_chain() == certificate.chain {
             return Ok(());
@@ -454,16 +450,16 @@ impl CertificateRenewer {
         self.installed_chain.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&certificate.chain);
         #[expect(clippy::cast_precision_loss, reason = "gauges are floating point")]
         metrics::gauge!("postrider_certificate_expires_timestamp_seconds").set(validity.not_after.as_second() as f64);
-        self.status.send_modify(|standing| {
-            (standing.expires_at, standing.renews_at) = (Some(validity.not_after), Some(validity.renew_at()));
-            (standing.asks_again_at, standing.tries_again_at) = (Some(Timestamp::UNIX_EPOCH), None);
-            // Whoever got it: it went well.
-            (standing.failures, standing.last_failure) = (0, None);
+        self.status.send_modify(|status| {
+            (status.expires_at, status.renews_at) = (Some(validity.not_after), Some(validity.renew_at()));
+            (status.asks_again_at, status.tries_again_at) = (Some(Timestamp::UNIX_EPOCH), None);
+            // Also resets failures when another node ordered it.
+            (status.failures, status.last_failure) = (0, None);
         });
         Ok(())
     }
 
-    /// Says what came of a renewal. False: another node is at it.
+    /// Counts, stores and logs the result of a renewal. `Ok(false)`: another node is ordering.
     fn record_renewal(&self, renewed: Result<bool, AcmeError>) {
         let now = self.clock.now();
         let outcome = match &renewed {
@@ -475,15 +471,15 @@ impl CertificateRenewer {
             metrics::counter!("postrider_acme_orders_total", "outcome" => outcome).increment(1);
         }
         let renewed = renewed.map_err(|error| error.to_string());
-        self.status.send_modify(|standing| {
-            standing.record_renewal(&renewed, now, self.settings.poll_interval);
+        self.status.send_modify(|status| {
+            status.record_renewal(&renewed, now, self.settings.poll_interval);
             if let Err(error) = &renewed {
                 tracing::error!(
                     error,
                     directory = self.settings.directory,
-                    expires_at = standing.expires_at.map(tracing::field::display),
-                    tries_again_at = standing.tries_again_at.map(tracing::field::display),
-                    "no certificate by ACME"
+                    expires_at = status.expires_at.map(tracing::field::display),
+                    tries_again_at = status.tries_again_at.map(tracing::field::display),
+                    "ACME order failed"
                 );
             }
         });
@@ -495,8 +491,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_of_another_node_is_no_success_of_this_one() {
-        let mut standing = CertificateStatus {
+    fn an_order_of_another_node_does_not_reset_failures() {
+        let mut status = CertificateStatus {
             directory: String::new(),
             names: Vec::new(),
             proved_by: Vec::new(),
@@ -509,9 +505,9 @@ mod tests {
         };
         let (now, look) = (Timestamp::UNIX_EPOCH, Duration::from_secs(5));
         let mut book = |renewed: Result<bool, String>| {
-            standing.record_renewal(&renewed, now, look);
-            let again = standing.tries_again_at.map(Timestamp::as_second);
-            (standing.failures, standing.last_failure.clone(), again)
+            status.record_renewal(&renewed, now, look);
+            let again = status.tries_again_at.map(Timestamp::as_second);
+            (status.failures, status.last_failure.clone(), again)
         };
         let failed = || Err("refused".to_owned());
         assert_eq!(book(failed()), (1, Some("refused".to_owned()), Some(60)));

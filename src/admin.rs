@@ -1,29 +1,30 @@
-//! The operator's door: a UNIX socket in the data directory, for whoever may enter that directory.
+//! The admin socket: a UNIX socket in the data directory, for anyone who can enter that directory.
 //!
-//! One line of JSON asks, lines of JSON answer: any number of `{"progress": "…"}`, then
-//! `{"ok": …}` or `{"error": {"message": "…", "code": "…"}}`. [`serve`] is the server's side; `cli/admin.rs` the client's.
+//! The client sends one request as a line of JSON. The server responds with lines of JSON: any number of
+//! `{"progress": "…"}`, then `{"ok": …}` or `{"error": {"message": "…", "code": "…"}}`.
+//! [`serve`] is the server; `cli/admin.rs` is the client.
 
-mod answer;
 pub mod check;
 mod clock;
 mod email_state;
+mod handler;
 mod pool;
 mod queue;
 mod search;
-mod show;
 mod status;
+mod views;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use api::room::AppState;
+use api::state::AppState;
 use mail::account::Plan;
 use mail::address::DomainName;
 use mail::destination::{PaceOverride, RouteOverride};
 use mail::domain::TlsMode;
-use mail::given_name::PoolName;
 use mail::pool::WarmUpOverride;
+use mail::slug::PoolName;
 use mail::task::TaskClass;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -32,300 +33,268 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use self::email_state::EmailState;
-pub use self::search::{EmailsAsked, QueueSearch};
+pub use self::search::{EmailQuery, QueueSearch};
 pub use self::status::StatusFacts;
 use crate::acme::CertificateStatus;
-use crate::world::Services;
+use crate::services::Services;
 
-/// The socket's name in the data directory.
+/// File name of the socket in the data directory.
 pub const SOCKET: &str = "admin.sock";
-/// A question longer than this is no question: the longest holds a file of five thousand partners.
+/// Maximum length of a request in bytes; the longest valid one imports a file of five thousand partners.
 const LINE_BYTES_MAX: u64 = 8 << 20;
 
-/// What the operator may ask.
+/// Requests of the operator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum AdminRequest {
-    /// Create an account with its first secrets.
+    /// Creates an account and its first secrets.
     AccountCreate {
-        /// The owner's address.
+        /// Email address of the owner.
         email: String,
-        /// What it pays for; none for the configured default.
+        /// None: the configured default plan.
         plan: Option<Plan>,
-        /// It may send to anybody.
+        /// True: the account may send to any recipient.
         production: bool,
     },
-    /// Change an account.
+    /// Changes an account.
     AccountUpdate {
-        /// Its id or its owner's address.
+        /// Account id or the owner's address.
         account: String,
-        /// What it pays for.
         plan: Option<Plan>,
-        /// It may send to anybody.
+        /// True: the account may send to any recipient.
         production: Option<bool>,
-        /// Nothing is accepted from it.
+        /// True: mail of the account is refused.
         suspended: Option<bool>,
     },
-    /// All accounts.
-    AccountList {
-        /// Which of them.
-        page: PageAsked,
-    },
-    /// Begin a session of an account's owner.
+    /// Lists all accounts.
+    AccountList { page: PageQuery },
+    /// Creates a dashboard session of an account's owner.
     SessionCreate {
-        /// The account's id or its owner's address; none where there is one account.
+        /// Account id or the owner's address; optional if only one account exists.
         account: Option<String>,
     },
-    /// Take a user's password away, end their sessions, and make a sign-in link.
+    /// Removes a user's password, ends their sessions and creates a sign-in link.
     UserReset {
-        /// The user's address.
+        /// Email address of the user.
         email: String,
     },
-    /// Ask what an account's owner may ask, in the owner's stead.
+    /// Calls an operation of the API with the rights of the account's owner.
     Owner {
-        /// The account's id or its owner's address; none where there is one account.
+        /// Account id or the owner's address; optional if only one account exists.
         account: Option<String>,
-        /// The method.
+        /// HTTP method.
         method: String,
-        /// The path, and the query after a `?`.
+        /// Path, with the query after a `?`.
         target: String,
-        /// The body.
         body: serde_json::Value,
     },
-    /// Add a sending domain.
+    /// Adds a sending domain.
     DomainCreate {
-        /// Its name.
         name: String,
-        /// Whose it is: an id or the owner's address.
+        /// Account id or the owner's address.
         account: String,
-        /// Take it as verified.
+        /// True: mark the domain as verified without checking DNS.
         verified: bool,
     },
-    /// Look at a domain's records.
+    /// Checks a domain's DNS records.
     DomainVerify {
-        /// Its name.
         name: String,
-        /// Take it as verified, without looking.
+        /// True: mark the domain as verified without checking DNS.
         force: bool,
     },
-    /// Change how a domain's mail is treated.
-    DomainUpdate {
-        /// Its name.
-        name: String,
-        /// What is changed.
-        change: DomainChange,
-    },
-    /// The domains of an account, or of all.
+    /// Changes the settings of a domain.
+    DomainUpdate { name: String, change: DomainChange },
+    /// Lists the domains of an account, or of all accounts.
     DomainList {
-        /// Whose: an id or the owner's address; none for all.
+        /// Account id or the owner's address; none for all accounts.
         account: Option<String>,
-        /// Which of them.
-        page: PageAsked,
+        page: PageQuery,
     },
-    /// A domain and its records.
-    DomainShow {
-        /// Its name.
-        name: String,
-    },
-    /// What lies in the queue.
+    /// Shows a domain and its DNS records.
+    DomainShow { name: String },
+    /// Lists tasks in the queue.
     QueueList {
-        /// At most so many tasks.
+        /// Maximum number of tasks.
         limit: usize,
-        /// Of which.
         #[serde(default)]
         filter: QueueFilter,
-        /// And of which of these.
+        /// Further conditions that the tasks must match.
         #[serde(default)]
         search: QueueSearch,
-        /// `next_cursor` of the page before.
+        /// `next_cursor` of the previous page.
         #[serde(default)]
         cursor: Option<String>,
     },
-    /// Emails that are or were sent.
-    EmailList {
-        /// Which.
-        filter: EmailsAsked,
-        /// How many of them.
-        page: PageAsked,
-    },
-    /// Whether this server is well.
+    /// Lists emails, also those that are no longer in the queue.
+    EmailList { filter: EmailQuery, page: PageQuery },
+    /// Reports the health of this server.
     Status,
-    /// Where the queue is long.
+    /// Lists the destinations with the longest queues.
     QueueTop {
-        /// At most so many destinations.
+        /// Maximum number of destinations.
         limit: usize,
     },
-    /// Do something to an email in the queue.
+    /// Runs a command on one email in the queue.
     Queue {
-        /// What, in the queue's words ([`::queue::order::Order::word`]).
+        /// Name of the command ([`::queue::queue_command::QueueCommand::word`]).
         order: String,
-        /// Which email.
+        /// Id of the email.
         email: String,
     },
-    /// Do something to all emails in the queue that a filter names.
+    /// Runs a command on all emails in the queue that match a filter.
     QueueMany {
-        /// What.
+        /// Name of the command.
         order: String,
-        /// To which.
         filter: QueueFilter,
     },
-    /// How many recipients in the queue a filter names.
-    QueueCount {
-        /// To which.
-        filter: QueueFilter,
-    },
-    /// What is ordered about destinations.
+    /// Counts the recipients in the queue that match a filter.
+    QueueCount { filter: QueueFilter },
+    /// Lists the operator's overrides of destinations.
     DestinationList,
-    /// Order something about a destination.
+    /// Overrides how a destination is served.
     Destination {
-        /// The recipients' domain, or
+        /// Recipient domain; or
         to: Option<DomainName>,
-        /// the mail hosts' name.
+        /// the name of the mail hosts.
         mail_host: Option<DomainName>,
-        /// What.
         order: DestinationAction,
     },
-    /// How the pools of source addresses stand.
+    /// Lists the pools of source addresses.
     PoolList,
-    /// Have an account's mail leave from a pool.
+    /// Assigns an account to a pool.
     PoolAssign {
-        /// The account's id or its owner's address.
+        /// Account id or the owner's address.
         account: String,
-        /// The pool; none is that of its plan.
+        /// None: the pool of the account's plan.
         pool: Option<PoolName>,
     },
-    /// Have a pool be warmed up from another day on.
+    /// Restarts the warm-up of a pool on another day.
     PoolWarmUp {
-        /// Which.
         pool: PoolName,
-        /// Since when; none is as configured.
+        /// None: the configured warm-up.
         warm_up: Option<WarmUpOverride>,
     },
-    /// Explain an email.
+    /// Shows all attempts and the current state of an email.
     Trace {
-        /// Which.
+        /// Id of the email.
         email: String,
     },
-    /// How TLS went with the mail hosts of domains, and what was reported of it.
+    /// Shows counts of TLS sessions with the mail hosts of domains, and the TLS reports sent (RFC 8460).
     TlsReports {
-        /// Of this domain alone.
+        /// Only this domain.
         domain: Option<String>,
-        /// Of this day alone.
+        /// Only this day.
         day: Option<String>,
-        /// At most so many.
+        /// Maximum number of rows.
         limit: usize,
     },
-    /// What a reply of a mail host means.
+    /// Explains how a reply of a mail host is classified.
     Reply {
-        /// The reply, in one line.
+        /// The reply as one line.
         reply: String,
-        /// Whose.
+        /// Name of the mail host that sent it.
         host: Option<String>,
     },
-    /// How the certificate by ACME stands.
+    /// Shows the status of the ACME certificate.
     CertificateShow,
-    /// Write a backup.
+    /// Writes a backup.
     Backup {
-        /// Where to; made by the server.
+        /// Path of the file, which the server creates.
         file: PathBuf,
     },
-    /// Read everything in the store.
+    /// Reads and checks every row of the store.
     StoreCheck,
-    /// What the clock says.
+    /// Shows the server's clock.
     ClockShow,
-    /// Move the clock forward.
-    ClockAdvance {
-        /// By how much.
-        seconds: u64,
-    },
+    /// Advances the server's clock.
+    ClockAdvance { seconds: u64 },
 }
 
-/// What the operator can change of a domain; what is not named stays.
+/// Changes to a domain's settings; omitted fields keep their values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DomainChange {
-    /// HTML gets a pixel.
+    /// True: an open-tracking pixel is added to HTML.
     pub open_tracking: Option<bool>,
-    /// Links in HTML lead through us.
+    /// True: links in HTML are rewritten to the tracking host.
     pub click_tracking: Option<bool>,
-    /// What is asked of TLS.
+    /// Required level of TLS.
     pub tls_mode: Option<TlsMode>,
-    /// The customer's host for tracking links; `none` for our own.
+    /// The customer's host for tracking links; `none` for the service's own.
     pub tracking_host: Option<String>,
 }
 
-/// Which mail in the queue is meant; what is not named may be anything.
+/// Filter of tasks in the queue; omitted fields match everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueFilter {
-    /// The recipients' domain.
+    /// Recipient domain.
     pub to: Option<DomainName>,
-    /// Whose: an id or the owner's address.
+    /// Account id or the owner's address.
     pub account: Option<String>,
-    /// The sending domain.
+    /// Sending domain.
     pub from: Option<DomainName>,
-    /// The class.
     pub class: Option<TaskClass>,
-    /// Held or not.
+    /// True: held tasks only; false: tasks that are not held.
     pub held: Option<bool>,
-    /// Tried so often at least.
+    /// Minimum number of attempts.
     pub attempts_min: Option<u32>,
-    /// Accepted so long ago at least.
+    /// Minimum age in seconds, counted from acceptance.
     pub older_seconds: Option<u64>,
 }
 
-/// Which page of a list.
+/// One page of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PageAsked {
-    /// At most so many.
+pub struct PageQuery {
+    /// Maximum number of rows.
     pub limit: usize,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     pub cursor: Option<String>,
 }
 
-/// What can be ordered about a destination.
+/// Overrides of a destination.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DestinationAction {
-    /// Leave it alone.
+    /// Pauses delivery.
     Suspend {
-        /// For so long; none is: until it is resumed.
+        /// Duration in seconds; none: until resumed.
         seconds: Option<u64>,
-        /// Why.
+        /// Reason, as free text.
         because: Option<String>,
     },
-    /// Serve it again.
+    /// Resumes delivery.
     Resume,
-    /// Serve it at this pace.
+    /// Overrides connection and rate limits.
     Pace(PaceOverride),
-    /// Send its mail this way; none is the usual one.
+    /// Overrides the route; none restores the configured one.
     Route(Option<RouteOverride>),
 }
 
-/// One line of an answer.
+/// One line of a response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseLine {
-    /// It goes on.
+    /// A long operation reports progress; more lines follow.
     Progress(String),
-    /// It is done.
+    /// Result. The last line.
     Ok(serde_json::Value),
-    /// It is not.
+    /// Failure. The last line.
     Error(AdminError),
 }
 
-/// Why something is not done.
+/// A refused or failed request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct AdminError {
-    /// In words for the operator.
+    /// Text for the operator.
     pub message: String,
-    /// In a word for programs.
+    /// Machine-readable code.
     pub code: Cow<'static, str>,
 }
 
 impl AdminError {
-    /// With a word of its own.
+    /// Creates an error with a code other than `refused`.
     #[must_use]
     pub fn with_code(code: &'static str, message: impl Into<String>) -> Self {
         Self { message: message.into(), code: code.into() }
@@ -344,32 +313,31 @@ impl From<&str> for AdminError {
     }
 }
 
-/// What the operator may do beyond the world's own: as the configuration says.
+/// Configured permissions and handles that requests need beyond [`Services`].
 #[derive(Clone)]
 pub struct Permissions {
-    /// The plan of a new account.
+    /// Plan of a new account.
     pub default_plan: Plan,
-    /// The user name at submission.
+    /// User name at submission.
     pub submission_username: String,
-    /// `clock advance` works.
+    /// True: `clock advance` is permitted.
     pub may_advance_clock: bool,
-    /// Where it is kept how far the clock was moved.
+    /// Directory where the clock shift is stored.
     pub data_dir: PathBuf,
-    /// How the certificate by ACME stands, if there is one.
+    /// Status of the ACME certificate, if ACME is configured.
     pub certificate: Option<watch::Receiver<CertificateStatus>>,
-    /// Where an owner's operations are.
+    /// The API's state, through which an owner's operations run.
     pub api_state: Arc<AppState>,
-    /// What a status is about.
     pub status: StatusFacts,
-    /// One check of the store at a time.
+    /// One permit: one check of the store at a time.
     pub checking: Arc<Semaphore>,
 }
 
-/// Makes the socket. A socket left behind by a process that is gone is replaced: the store's lock
-/// has shown by now that nobody else serves this directory.
+/// Creates the socket. Replaces a socket that a previous process left behind: the store's lock, which this process
+/// holds, ensures that no other process serves this directory.
 ///
 /// # Errors
-/// The directory cannot be written.
+/// The socket cannot be created in the directory.
 pub fn bind(data_dir: &Path) -> std::io::Result<UnixListener> {
     use std::os::unix::fs::PermissionsExt as _;
     let path = data_dir.join(SOCKET);
@@ -380,12 +348,12 @@ pub fn bind(data_dir: &Path) -> std::io::Result<UnixListener> {
     }
     let listener = UnixListener::bind(&path)?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
-    store::engine::private::give_socket(&path)?;
+    store::engine::private_files::give_socket(&path)?;
     Ok(listener)
 }
 
-/// Answers until `stop`.
-pub async fn serve(listener: UnixListener, world: Services, rights: Permissions, stop: CancellationToken) {
+/// Accepts connections and responds to requests until `stop`.
+pub async fn serve(listener: UnixListener, world: Services, permissions: Permissions, stop: CancellationToken) {
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
@@ -393,30 +361,30 @@ pub async fn serve(listener: UnixListener, world: Services, rights: Permissions,
         };
         match accepted {
             Ok((stream, _)) => {
-                let (world, rights) = (world.clone(), rights.clone());
+                let (world, permissions) = (world.clone(), permissions.clone());
                 tokio::spawn(async move {
-                    if let Err(error) = handle_connection(stream, &world, &rights).await {
-                        tracing::debug!(%error, "the operator hung up");
+                    if let Err(error) = handle_connection(stream, &world, &permissions).await {
+                        tracing::debug!(%error, "admin socket: connection closed early");
                     }
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "the operator's door");
+                tracing::warn!(%error, "admin socket: cannot accept a connection");
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             }
         }
     }
 }
 
-async fn handle_connection(stream: UnixStream, world: &Services, rights: &Permissions) -> std::io::Result<()> {
+async fn handle_connection(stream: UnixStream, world: &Services, permissions: &Permissions) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
-    let mut asked = String::new();
-    BufReader::new(read.take(LINE_BYTES_MAX)).read_line(&mut asked).await?;
+    let mut request_line = String::new();
+    BufReader::new(read.take(LINE_BYTES_MAX)).read_line(&mut request_line).await?;
     let (progress, mut steps) = tokio::sync::mpsc::channel(16);
     let answering = async {
-        match serde_json::from_str::<AdminRequest>(&asked) {
-            Ok(question) => answer::handle_request(world, rights, question, progress).await,
-            Err(error) => Err(format!("not understood: {error}").into()),
+        match serde_json::from_str::<AdminRequest>(&request_line) {
+            Ok(request) => handler::handle_request(world, permissions, request, progress).await,
+            Err(error) => Err(format!("invalid request: {error}").into()),
         }
     };
     let mut answering = std::pin::pin!(answering);

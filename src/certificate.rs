@@ -1,4 +1,4 @@
-//! Certificates: read from PEM files, read again on SIGHUP; self-signed for development, and until ACME has one.
+//! Certificates: loaded from PEM files and reloaded on SIGHUP; self-signed for development and until ACME issues one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,26 +14,21 @@ use thiserror::Error;
 use crate::acme::challenge::{self, ActiveChallenges, CertificateResolver};
 use crate::config::Config;
 
-/// Why there is no certificate.
+/// Errors of loading or building a certificate.
 #[derive(Debug, Error)]
 pub enum CertificateError {
     /// A file cannot be read.
     #[error("{file}: {error}")]
-    File {
-        /// Which.
-        file: String,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// Not PEM, not a pair, or a key of a kind that is not supported.
+    File { file: String, error: std::io::Error },
+    /// Not PEM, a key that does not match the certificate, or an unsupported type of key.
     #[error("certificate and private key: {0}")]
     Pair(String),
 }
 
-/// The certificates of authorities in a PEM file, to trust in place of the public ones.
+/// Loads the CA certificates of a PEM file, to trust in place of the public ones.
 ///
 /// # Errors
-/// The file, and what is wrong with it.
+/// The file cannot be read, is not PEM, or contains no certificate.
 pub fn load_roots(file: &Path) -> Result<RootCertStore, String> {
     let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
     let pem = std::fs::read(file).map_err(|error| wrong(&error))?;
@@ -42,24 +37,22 @@ pub fn load_roots(file: &Path) -> Result<RootCertStore, String> {
         roots.add(one.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))?;
     }
     if roots.is_empty() {
-        return Err(wrong(&"there is no certificate in it"));
+        return Err(wrong(&"contains no certificate"));
     }
     Ok(roots)
 }
 
 /// A certificate chain and its key, PEM.
 pub struct Certificate {
-    /// The chain.
     pub chain: Vec<u8>,
-    /// The private key.
     pub key: Vec<u8>,
 }
 
 impl Certificate {
-    /// Reads what the configuration names; none when it names none.
+    /// Reads the files that `[tls]` names. Returns none if `[tls]` names none.
     ///
     /// # Errors
-    /// [`CertificateError`].
+    /// A file cannot be read.
     pub fn from_config(config: &Config) -> Result<Option<Self>, CertificateError> {
         match (&config.tls.certificate, &config.tls.private_key) {
             (Some(certificate), Some(private_key)) => Self::from_pem_files(certificate, private_key).map(Some),
@@ -67,10 +60,10 @@ impl Certificate {
         }
     }
 
-    /// Reads PEM files.
+    /// Reads a chain and a private key from PEM files.
     ///
     /// # Errors
-    /// [`CertificateError`].
+    /// A file cannot be read.
     pub fn from_pem_files(certificate: &Path, private_key: &Path) -> Result<Self, CertificateError> {
         let read = |file: &Path| {
             std::fs::read(file).map_err(|error| CertificateError::File { file: file.display().to_string(), error })
@@ -78,10 +71,10 @@ impl Certificate {
         Ok(Self { chain: read(certificate)?, key: read(private_key)? })
     }
 
-    /// A certificate that nobody but its maker trusts (ECDSA P-256), for these names.
+    /// Creates a self-signed certificate (ECDSA P-256) for these names.
     ///
     /// # Errors
-    /// [`CertificateError::Pair`].
+    /// The certificate cannot be generated, for example because a name is not ASCII.
     pub fn self_signed(names: &[&str]) -> Result<Self, CertificateError> {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let made =
@@ -89,18 +82,18 @@ impl Certificate {
         Ok(Self { chain: made.cert.pem().into_bytes(), key: made.signing_key.serialize_pem().into_bytes() })
     }
 
-    /// What a TLS server shows.
+    /// Builds the rustls configuration of a server that presents this certificate.
     ///
     /// # Errors
-    /// [`CertificateError::Pair`].
+    /// Returns [`CertificateError::Pair`] when the PEM or the pair is invalid.
     pub fn server_config(&self, alpn: Vec<Vec<u8>>) -> Result<Arc<ServerConfig>, CertificateError> {
         self.build_server_config(alpn, |pair| Arc::new(SingleCertAndKey::from(pair)))
     }
 
-    /// The same, where the authority may come for a proof (RFC 8737).
+    /// As [`server_config`](Self::server_config); it also answers TLS-ALPN-01 challenges (RFC 8737).
     ///
     /// # Errors
-    /// [`CertificateError::Pair`].
+    /// Returns [`CertificateError::Pair`] when the PEM or the pair is invalid.
     pub fn server_config_with_challenges(
         &self,
         mut alpn: Vec<Vec<u8>>,
@@ -123,11 +116,11 @@ impl Certificate {
             .map_err(|error| wrong(&error))?;
         let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| wrong(&error))?;
         let mut provider = aws_lc_rs::default_provider();
-        // The suite that every TLS 1.3 client must know (RFC 8446 9.1) comes first, and we choose:
+        // Prefer the suite that every TLS 1.3 client must implement (RFC 8446 9.1), whatever the client prefers:
         // SHA-256 makes the handshake's key schedule markedly cheaper than SHA-384, for both ends.
         provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
         if chain.is_empty() {
-            return Err(wrong(&"there is no certificate"));
+            return Err(wrong(&"contains no certificate"));
         }
         let pair = CertifiedKey::from_der(chain, key, &provider).map_err(|error| wrong(&error))?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
@@ -136,8 +129,8 @@ impl Certificate {
             .with_no_client_auth()
             .with_cert_resolver(show(pair));
         config.ignore_client_order = true;
-        // With an ECDSA certificate a resumed handshake costs us what a full one does, and under TLS 1.3
-        // it takes as many round trips (RFC 8446 2.2): tickets would only be one more packet for everybody.
+        // With an ECDSA certificate, a resumed handshake costs the server as much as a full one, and TLS 1.3
+        // takes the same number of round trips (RFC 8446 2.2). Tickets would only add a packet.
         config.send_tls13_tickets = 0;
         config.alpn_protocols = alpn;
         Ok(Arc::new(config))

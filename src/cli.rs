@@ -1,4 +1,4 @@
-//! The command line: what can be said, and who carries it out.
+//! The command line: commands, their arguments, and the modules that run them.
 
 pub mod admin;
 pub mod affiliate;
@@ -21,36 +21,36 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-/// Sends, receives and accounts for a product's email, on infrastructure its operator owns.
+/// Mail server that sends, receives and accounts for a product's email
 #[derive(Debug, Parser)]
 #[command(name = "postrider", version, about, arg_required_else_help = true)]
 pub struct CliArguments {
-    /// What to do.
+    /// Command to run
     #[command(subcommand)]
     pub command: CliCommand,
 }
 
-/// What postrider does.
+/// Commands of `postrider`.
 #[derive(Debug, Subcommand)]
 pub enum CliCommand {
-    /// Run on this machine for trying out: everything on loopback, mail caught in a web inbox
+    /// Run a development server: loopback only, no mail leaves, a web inbox shows it
     Dev(DevArguments),
-    /// Run with a configuration
+    /// Run the server
     Serve(ServeArguments),
-    /// Check a configuration and name every problem with its line
+    /// Check a configuration and report every problem with its line
     Check(ConfigArguments),
-    /// Look for what is wrong with this server, its names and its network, and tell the fix
+    /// Check this server, its names and its network, and suggest fixes
     Doctor(doctor::DoctorArguments),
-    /// Show whether the running server is well; the exit status is 1 when something is wrong
+    /// Show the health of the running server; the exit status is 1 if there is a problem
     Status(StatusArguments),
-    /// Talk to the running server
+    /// Manage the running server
     Admin(AdminArguments),
 }
 
-/// Which configuration.
+/// Selects the configuration file.
 #[derive(Debug, Args)]
 pub struct ConfigArguments {
-    /// The configuration file
+    /// Configuration file
     #[arg(long, default_value = "/etc/postrider/postrider.toml")]
     pub config: PathBuf,
     /// Print one JSON value
@@ -58,33 +58,33 @@ pub struct ConfigArguments {
     pub json: bool,
 }
 
-/// How to run.
+/// Arguments of `postrider serve`.
 #[derive(Debug, Args)]
 pub struct ServeArguments {
-    /// With which configuration
+    /// Configuration file
     #[command(flatten)]
     pub config: ConfigArguments,
-    /// Let the queue go that is held since its store was restored, as `admin queue release --all` does
+    /// Release a queue held since a restore, as `admin queue release --all` does
     #[arg(long)]
     pub send: bool,
 }
 
-/// Where the development server is.
+/// Arguments of `postrider dev`.
 #[derive(Debug, Args)]
 pub struct DevArguments {
-    /// Where to keep mail, the API key and the inbox [default: ~/.local/share/postrider/dev]
+    /// Directory for mail, the API key and the inbox [default: ~/.local/share/postrider/dev]
     #[arg(long)]
     pub data_dir: Option<PathBuf>,
-    /// Remove what earlier runs have kept there, and begin anew
+    /// Delete the data of earlier runs first
     #[arg(long)]
     pub fresh: bool,
-    /// The HTTP API, and the web inbox for a browser
+    /// Address of the HTTP API and the web inbox
     #[arg(long, default_value = "127.0.0.1:8025")]
     pub api: SocketAddr,
-    /// SMTP submission, with a login
+    /// Address of SMTP submission (login required)
     #[arg(long, default_value = "127.0.0.1:1587")]
     pub submission: SocketAddr,
-    /// SMTP without a login: mail for anybody goes into the inbox
+    /// Address of SMTP without a login: accepts mail for any address into the inbox
     #[arg(long, default_value = "127.0.0.1:1025")]
     pub mx: SocketAddr,
     /// Print one JSON line when ready
@@ -92,13 +92,13 @@ pub struct DevArguments {
     pub json: bool,
 }
 
-/// Which server.
+/// Selects the server of `postrider status`.
 #[derive(Debug, Args)]
 pub struct StatusArguments {
-    /// The configuration file, which names the data directory
+    /// Configuration file, which names the data directory
     #[arg(long)]
     pub config: Option<PathBuf>,
-    /// The data directory, instead of the configuration's
+    /// Data directory, instead of the configured one
     #[arg(long)]
     pub data_dir: Option<PathBuf>,
     /// Print one JSON value
@@ -113,19 +113,19 @@ impl From<StatusArguments> for AdminArguments {
     }
 }
 
-/// Which server, and what of it.
+/// Arguments of `postrider admin`: the server and the command.
 #[derive(Debug, Args)]
 pub struct AdminArguments {
-    /// The configuration file, which names the data directory
+    /// Configuration file, which names the data directory
     #[arg(long, global = true)]
     pub config: Option<PathBuf>,
-    /// The data directory, instead of the configuration's
+    /// Data directory, instead of the configured one
     #[arg(long, global = true)]
     pub data_dir: Option<PathBuf>,
     /// Print one JSON value
     #[arg(long, global = true)]
     pub json: bool,
-    /// What to do
+    /// Command to run
     #[command(subcommand)]
     pub command: admin::AdminCommand,
 }

@@ -1,37 +1,37 @@
-//! How far the operator has moved the clock (`admin clock advance`): kept beside the store, so that a restarted server
-//! goes on from there and nothing that was done then lies in the future.
+//! How far the operator has advanced the clock (`admin clock advance`). The shift is stored beside the store: a
+//! restarted server continues from it, so no stored time is in the future.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use store::engine::private;
+use store::engine::private_files;
 
-/// The file's name: milliseconds, in digits.
+/// Name of the file. It contains milliseconds in decimal digits.
 pub const FILE: &str = "clock-shift";
 
-/// By how much the clock was moved in this data directory.
+/// Reads how far the clock of this data directory was advanced; zero if the file does not exist.
 ///
 /// # Errors
-/// The file cannot be read, or holds something else.
+/// The file cannot be read, or does not contain a number.
 pub fn read(data_dir: &Path) -> io::Result<Duration> {
     let text = match fs::read_to_string(data_dir.join(FILE)) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Duration::ZERO),
         Err(error) => return Err(error),
     };
-    let wrong = || io::Error::new(ErrorKind::InvalidData, format!("{FILE} holds no number of milliseconds"));
+    let wrong = || io::Error::new(ErrorKind::InvalidData, format!("{FILE} is not a number of milliseconds"));
     text.trim().parse().map(Duration::from_millis).map_err(|_| wrong())
 }
 
-/// Keeps it, on disk when this returns.
+/// Stores the shift atomically and syncs it to disk.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub fn write(data_dir: &Path, shift: Duration) -> io::Result<()> {
     let fresh = data_dir.join(format!("{FILE}.new"));
-    let mut file = private::create_file(&fresh)?;
+    let mut file = private_files::create_file(&fresh)?;
     writeln!(file, "{}", shift.as_millis())?;
     file.sync_all()?;
     fs::rename(&fresh, data_dir.join(FILE))?;
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shift_is_read_as_it_was_written() {
+    fn a_shift_survives_a_round_trip() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(read(directory.path()).unwrap(), Duration::ZERO);
         for seconds in [5, 86_400] {

@@ -1,8 +1,8 @@
-//! The configuration: one struct. `etc/postrider.toml` documents every key with its default, and a test
-//! holds the two together.
+//! The configuration file as structs. `etc/postrider.toml` documents every key with its default; a test compares
+//! them.
 //!
-//! [`read`] reads the file and names each problem with its line; the environment
-//! (`POSTRIDER_SECTION_KEY`) overrides it; [`check`] looks at what contradicts itself.
+//! [`read`] reads the file and reports each problem with its line. The environment (`POSTRIDER_SECTION_KEY`) overrides
+//! the file. [`check`] finds contradictory and impossible values.
 
 mod check;
 mod explain;
@@ -20,12 +20,12 @@ use std::time::Duration;
 
 use mail::account::Plan;
 use mail::address::{Address, DomainName};
+use mail::cidr::IpNetwork;
 use mail::classify::{CodePattern, ReplyAction, ReplyRule, TextPattern};
-use mail::network::IpNetwork;
 use mail::plan::Plans;
 use provider::{DomainConnectTemplate, RequestKey};
-use queue::pace::PaceLimits;
-use queue::retry::RetrySchedule;
+use queue::pacing::PaceLimits;
+use queue::retry_schedule::RetrySchedule;
 use serde::Deserialize;
 use smtp::limits::SessionLimits;
 
@@ -39,87 +39,72 @@ pub(crate) use values::read_duration;
 pub use values::{DaneMode, OnOff, OutgoingTlsMode as TlsChoice, SecretString, SmarthostAddress, StoreEngine};
 use values::{duration, durations, one_or_many, parsed};
 
-/// Everything that can be configured.
+/// The whole configuration.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Our name: in greetings, EHLO and reports. Must resolve to us, and our address to it.
+    /// Host name of this server in greetings, EHLO and reports. Forward and reverse DNS must match its address.
     #[serde(deserialize_with = "parsed::host_name")]
     pub hostname: DomainName,
-    /// Where everything lies.
+    /// Directory of all data.
     #[serde(default = "default_data_dir")]
     pub data_dir: PathBuf,
-    /// The store.
     #[serde(default)]
     pub store: StoreSection,
-    /// The certificate.
     #[serde(default)]
     pub tls: TlsSection,
-    /// Submission.
     #[serde(default)]
     pub submission: SubmissionSection,
-    /// Trusted hosts that hand in mail without AUTH.
+    /// Trusted hosts that submit mail without AUTH.
     #[serde(default)]
     pub relay: Vec<RelaySection>,
-    /// Mail from the world.
     #[serde(default)]
     pub mx: MxSection,
-    /// Load balancers in front of us.
+    /// Load balancers in front of this server.
     #[serde(default)]
     pub proxy: ProxySection,
-    /// The HTTP API.
     #[serde(default)]
     pub api: ApiSection,
-    /// Metrics and health.
     #[serde(default)]
     pub ops: OpsSection,
-    /// The log.
     #[serde(default)]
     pub log: LogSection,
-    /// Name servers.
     #[serde(default)]
     pub dns: DnsSection,
-    /// Delivery.
     #[serde(default)]
     pub delivery: DeliverySection,
-    /// Webhooks.
     #[serde(default)]
     pub webhooks: WebhooksSection,
-    /// The service as customers see it.
     #[serde(default)]
     pub service: ServiceSection,
-    /// Where conversions are told.
     #[serde(default)]
     pub conversions: ConversionsSection,
-    /// Text messages.
     #[serde(default)]
     pub sms: SmsSection,
-    /// Who pays.
     #[serde(default)]
     pub billing: BillingSection,
-    /// What the plans include.
+    /// Quotas and limits of each plan.
     #[serde(default, deserialize_with = "plans::plans")]
     pub plans: Plans,
-    /// For trying things out.
     #[serde(default)]
     pub testing: TestingSection,
-    /// Variables of the environment whose names begin as ours do, and that set nothing.
+    /// Environment variables with the prefix `POSTRIDER_` that are not settings.
     #[serde(skip)]
     pub ignored_variables: Vec<String>,
 }
 
 impl Config {
-    /// The name that takes what comes back to an envelope sender: `rp.{domain}` of each sending domain is a
-    /// CNAME that leads here. Unless configured, `rp.` before our own name.
+    /// Host of return paths (`MAIL FROM`): `rp.{domain}` of each sending domain is a CNAME to it. Default: `rp.` before
+    /// `hostname`.
     #[must_use]
     pub fn return_path_host(&self) -> DomainName {
         self.service.return_path_host.clone().unwrap_or_else(|| self.subdomain("rp"))
     }
 
-    /// The key that signs requests of Domain Connect, if there is one.
+    /// Loads the key that signs Domain Connect requests, if configured.
     ///
     /// # Errors
-    /// The file cannot be read, or is no such key.
+    /// The file cannot be read, or is not a valid key.
     pub fn domain_connect_key(&self) -> Result<Option<RequestKey>, String> {
         let (Some(file), Some(name)) = (&self.service.domain_connect_key, &self.service.domain_connect_key_name) else {
             return Ok(None);
@@ -129,20 +114,20 @@ impl Config {
         RequestKey::new(&pem, name).map(Some).map_err(|error| wrong(&error))
     }
 
-    /// The name whose SPF record lists the addresses that we send from (RFC 7208 5.2): each sending
-    /// domain's own record includes it. Unless configured, `spf.` before our own name.
+    /// Name whose SPF record lists this server's sending addresses (RFC 7208 5.2). Each sending domain's record
+    /// includes it. Default: `spf.` before `hostname`.
     #[must_use]
     pub fn spf_include_host(&self) -> DomainName {
         self.service.spf_include_host.clone().unwrap_or_else(|| self.subdomain("spf"))
     }
 
-    /// The label below a sending domain at which the ownership record stands.
+    /// Label below a sending domain where its ownership record is published.
     #[must_use]
     pub fn ownership_label(&self) -> &str {
         &self.service.ownership_label
     }
 
-    /// A name below ours. [`check`] has refused a name that leaves no room for one.
+    /// A name below `hostname`. [`check`] has refused a `hostname` that is too long for one.
     fn subdomain(&self, label: &str) -> DomainName {
         self.hostname.child(label).unwrap_or_else(|_| self.hostname.clone())
     }
@@ -156,15 +141,14 @@ fn default_data_dir() -> PathBuf {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StoreSection {
-    /// Which engine.
     pub engine: StoreEngine,
-    /// The database of the PostgreSQL engine. It may hold a password.
+    /// URL of the PostgreSQL database. It may contain a password.
     pub url: Option<SecretString>,
-    /// The name of the cluster that the database belongs to.
+    /// Name of the cluster within the database.
     pub cluster: String,
-    /// Disk kept back so that delivery goes on when the disk is full, in bytes.
+    /// Disk space reserved so that delivery continues when the disk is full, in bytes.
     pub reserve_bytes: u64,
-    /// How long an email, its message and its history are kept.
+    /// How long emails, their messages and their history are retained.
     #[serde(deserialize_with = "duration")]
     pub retention: Duration,
 }
@@ -186,11 +170,11 @@ impl Default for StoreSection {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TlsSection {
-    /// The certificate chain, PEM.
+    /// PEM file of the certificate chain.
     pub certificate: Option<PathBuf>,
-    /// Its private key, PEM.
+    /// PEM file of its private key.
     pub private_key: Option<PathBuf>,
-    /// Or certificates by ACME.
+    /// ACME, instead of files.
     pub acme: Option<AcmeSection>,
 }
 
@@ -198,17 +182,17 @@ pub struct TlsSection {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AcmeSection {
-    /// Where the authority's directory is.
+    /// URL of the authority's directory (RFC 8555 7.1.1).
     pub directory: String,
-    /// Whom it may write to.
+    /// Email address of the ACME account.
     pub contact: Option<String>,
-    /// Names beside our own and the API's.
+    /// Names in addition to `hostname` and the API's host.
     #[serde(deserialize_with = "one_or_many")]
     pub names: Vec<DomainName>,
-    /// Where the authority comes for proofs by HTTP-01.
+    /// Addresses of the HTTP-01 listener.
     #[serde(deserialize_with = "one_or_many")]
     pub http_listen: Vec<SocketAddr>,
-    /// Who signs the directory's own certificate, PEM; none means the public authorities.
+    /// PEM file of CA certificates that sign the directory's certificate; none means the public CAs.
     pub roots: Option<PathBuf>,
 }
 
@@ -228,23 +212,23 @@ impl Default for AcmeSection {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SubmissionSection {
-    /// STARTTLS.
+    /// Listeners with STARTTLS.
     #[serde(deserialize_with = "one_or_many")]
     pub listen: Vec<SocketAddr>,
-    /// TLS from the first byte (RFC 8314).
+    /// Listeners with implicit TLS (RFC 8314).
     #[serde(deserialize_with = "one_or_many")]
     pub implicit_tls: Vec<SocketAddr>,
-    /// The one user name; the password is an SMTP credential.
+    /// The user name of all logins; the password is an SMTP credential.
     pub username: String,
-    /// The largest message taken by SMTP, in bytes.
+    /// Maximum message size, in bytes.
     pub message_bytes_max: u64,
-    /// Recipients of one message.
+    /// Maximum recipients of a message.
     pub recipients_max: usize,
-    /// Sessions of all listeners.
+    /// Maximum sessions of all listeners.
     pub sessions_max: usize,
-    /// Sessions of one address.
+    /// Maximum sessions of one client address.
     pub sessions_per_address_max: usize,
-    /// Content in memory over all sessions, in bytes.
+    /// Maximum message content in memory over all sessions, in bytes.
     pub bytes_in_flight_max: usize,
 }
 
@@ -257,9 +241,9 @@ impl Default for SubmissionSection {
             username: "postrider".to_owned(),
             message_bytes_max: limits.message_bytes_max,
             recipients_max: limits.recipients_max,
-            sessions_max: smtp::peers::SESSIONS_MAX_DEFAULT,
+            sessions_max: smtp::connection_limiter::SESSIONS_MAX_DEFAULT,
             sessions_per_address_max: limits.sessions_per_address_max,
-            bytes_in_flight_max: smtp::budget::ContentBudget::BYTES_DEFAULT,
+            bytes_in_flight_max: smtp::content_budget::ContentBudget::BYTES_DEFAULT,
         }
     }
 }
@@ -268,13 +252,13 @@ impl Default for SubmissionSection {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelaySection {
-    /// Where it listens. Required, like the others; not by serde, so that all that is missing is named.
+    /// Listen addresses. Required, as the other keys; checked after parsing, to report all problems together.
     #[serde(default, deserialize_with = "one_or_many")]
     pub listen: Vec<SocketAddr>,
-    /// Who may come.
+    /// Networks of the permitted clients.
     #[serde(default, deserialize_with = "one_or_many")]
     pub networks: Vec<IpNetwork>,
-    /// Whose mail it is: an account's id or its owner's address.
+    /// Account of the submitted mail: its id or its owner's address.
     #[serde(default)]
     pub account: String,
 }
@@ -283,7 +267,7 @@ pub struct RelaySection {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProxySection {
-    /// Whose connections begin with a PROXY header.
+    /// Networks of load balancers, whose connections begin with a PROXY header.
     #[serde(deserialize_with = "one_or_many")]
     pub networks: Vec<IpNetwork>,
 }
@@ -292,18 +276,18 @@ pub struct ProxySection {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ApiSection {
-    /// Where it listens.
+    /// Listen addresses.
     #[serde(deserialize_with = "one_or_many")]
     pub listen: Vec<SocketAddr>,
-    /// How customers reach it: stands in the OpenAPI document.
+    /// URL by which customers reach the API; appears in the OpenAPI document.
     pub base_url: Option<String>,
-    /// With TLS (else a proxy in front has it).
+    /// True: listeners use TLS. False: a reverse proxy terminates TLS.
     pub tls: bool,
-    /// Requests are counted, and bounded by the plans.
+    /// On: requests are counted and limited by the plans.
     pub rate_limit: OnOff,
-    /// Connections of one address.
+    /// Maximum connections of one client address.
     pub connections_per_address_max: usize,
-    /// Who says with a request for whom it is passed on.
+    /// Networks of reverse proxies whose forwarding headers are trusted.
     #[serde(deserialize_with = "one_or_many")]
     pub forwarding_networks: Vec<IpNetwork>,
 }
@@ -315,7 +299,7 @@ impl Default for ApiSection {
             base_url: None,
             tls: false,
             rate_limit: OnOff::default(),
-            connections_per_address_max: api::room::CONNECTIONS_PER_ADDRESS_MAX,
+            connections_per_address_max: api::state::CONNECTIONS_PER_ADDRESS_MAX,
             forwarding_networks: Vec::new(),
         }
     }
@@ -325,7 +309,7 @@ impl Default for ApiSection {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OpsSection {
-    /// Where `/metrics` and `/healthz` are.
+    /// Addresses of `/metrics` and `/healthz`.
     #[serde(deserialize_with = "one_or_many")]
     pub listen: Vec<SocketAddr>,
 }
@@ -334,11 +318,11 @@ pub struct OpsSection {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SmsSection {
-    /// Where text messages are posted to; none where nobody sends any.
+    /// URL of the provider that sends text messages; none disables them.
     pub url: Option<String>,
-    /// The bearer token.
+    /// Bearer token.
     pub token: Option<SecretString>,
-    /// Who sends: a number or a name.
+    /// Sender: a number or a name.
     pub from: Option<String>,
 }
 
@@ -346,9 +330,9 @@ pub struct SmsSection {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BillingSection {
-    /// Where an account is upgraded, as refusals say: a path on the dashboard, or an address. None: they name no page.
+    /// Page where an account is upgraded, for refusals: a path on the dashboard, or a URL. None: refusals name none.
     pub upgrade_url: Option<String>,
-    /// By which the operator's payment processor signs its events; two while one replaces another.
+    /// Signing secrets of the operator's payment processor; two during a rotation.
     #[serde(deserialize_with = "one_or_many")]
     pub stripe_webhook_secrets: Vec<SecretString>,
 }
@@ -360,9 +344,9 @@ pub struct DnsSection {
     /// Name servers; none means the system's.
     #[serde(deserialize_with = "parsed::servers")]
     pub servers: Vec<SocketAddr>,
-    /// The keys from which on signatures are checked, DNSKEY records in a file; none means those of the public root.
+    /// File of DNSKEY records that are trust anchors for DNSSEC; none means the keys of the public root.
     pub trust_anchors: Option<PathBuf>,
-    /// How long a lookup may take, for `postrider dev`; not in the file.
+    /// Timeout of a lookup. Set by `postrider dev`, not by the file.
     #[serde(skip)]
     pub deadline: Option<Duration>,
 }
@@ -371,52 +355,52 @@ pub struct DnsSection {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DeliverySection {
-    /// The port of mail hosts.
+    /// Port of mail hosts.
     pub port: u16,
-    /// Local addresses to send from; none lets the system choose.
+    /// Local addresses to send from; if empty, the system chooses.
     pub source_addresses: Vec<IpAddr>,
-    /// The waits between attempts; the last one repeats.
+    /// Delays between attempts; the last one repeats.
     #[serde(deserialize_with = "durations")]
     pub retry: Vec<Duration>,
-    /// When delivery is given up.
+    /// Age at which a message is returned as undeliverable.
     #[serde(deserialize_with = "duration")]
     pub give_up_after: Duration,
-    /// What TLS is asked of other hosts.
+    /// TLS requirement for outgoing connections.
     pub tls: TlsChoice,
-    /// Whether domains' policies count (RFC 8461).
+    /// Applies MTA-STS policies of recipient domains (RFC 8461).
     pub mta_sts: OnOff,
-    /// Whether hosts' TLSA records count (RFC 7672).
+    /// Applies TLSA records of mail hosts (RFC 7672).
     pub dane: DaneMode,
-    /// Whose certificates hold, where they are checked; none means the public authorities'.
+    /// PEM file of CA certificates for verified connections; none means the public CAs.
     pub roots: Option<PathBuf>,
-    /// Who can be asked about reports of how TLS went (RFC 8460). Named, they are sent to the domains that ask for
-    /// them; else nothing is sent. One key is all that a report needs: its organisation is the contact's domain.
+    /// Contact address in TLS reports (RFC 8460); its domain is the reporting organisation. If set, reports are sent to
+    /// the domains that request them; otherwise none are sent.
     pub tls_report_contact: Option<Address>,
-    /// A host that takes all mail.
+    /// Smarthost for all mail.
     pub smarthost: Option<SmarthostAddress>,
-    /// Who we are there.
+    /// User name at the smarthost.
     pub smarthost_username: Option<String>,
-    /// The password there.
+    /// Password at the smarthost.
     pub smarthost_password: Option<SecretString>,
-    /// Mail may go to private and loopback addresses.
+    /// Permits delivery to private and loopback addresses.
     pub allow_private_destinations: bool,
-    /// Mail is accepted and stays.
+    /// Accepts mail but delivers none.
     pub paused: bool,
-    /// Mail is signed.
+    /// Signs mail with DKIM.
     pub dkim: bool,
-    /// It is signed for each transaction, too (DKIM2).
+    /// Also signs each transaction (DKIM2).
     pub dkim2: OnOff,
-    /// Tasks in memory.
+    /// Maximum number of tasks in memory.
     pub tasks_in_memory_max: usize,
-    /// Bodies in memory, in bytes.
+    /// Maximum size of message bodies in memory, in bytes.
     pub body_bytes_in_memory_max: usize,
-    /// How fast destinations are served.
+    /// Connection and rate limits by destination.
     pub pace: Vec<PaceSection>,
-    /// What replies call for, before what they call for anyway.
+    /// Reply rules, applied before the built-in rules.
     pub replies: Vec<ReplySection>,
-    /// Hosts that take some of the mail.
+    /// Smarthosts for some of the mail.
     pub smarthosts: Vec<SmarthostSection>,
-    /// Addresses that some accounts' mail leaves from.
+    /// Pools of source addresses for some accounts.
     pub pools: Vec<PoolSection>,
 }
 
@@ -454,16 +438,16 @@ impl Default for DeliverySection {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaceSection {
-    /// A mail host's name, or a domain above it; none is for all others.
+    /// Name of a mail host, or a domain above it; none applies to all other hosts.
     #[serde(default, deserialize_with = "parsed::host_name_option")]
     pub mail_host: Option<DomainName>,
-    /// Connections at most.
+    /// Maximum number of connections.
     #[serde(default = "PaceSection::connections_max")]
     pub connections_max: u32,
-    /// Messages over one connection.
+    /// Maximum number of messages per connection.
     #[serde(default = "PaceSection::messages_per_connection")]
     pub messages_per_connection: u32,
-    /// Messages a second; none is no limit.
+    /// Maximum messages per second; none is unlimited.
     pub messages_per_second: Option<f64>,
 }
 
@@ -476,7 +460,7 @@ impl PaceSection {
         PaceLimits::default().messages_per_connection
     }
 
-    /// As the queue wants it.
+    /// Converts to the queue's limits.
     #[must_use]
     pub fn to_pace_limits(&self) -> PaceLimits {
         PaceLimits {
@@ -492,27 +476,27 @@ impl PaceSection {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplySection {
-    /// A mail host's name, or a domain above it; none is every host.
+    /// Name of a mail host, or a domain above it; none applies to every host.
     #[serde(default, deserialize_with = "parsed::host_name_option")]
     pub provider: Option<DomainName>,
-    /// The code.
+    /// Reply code or enhanced status code.
     #[serde(default, deserialize_with = "parsed::code_option")]
     pub code: Option<CodePattern>,
-    /// Words of the text.
+    /// Pattern of the reply's text.
     pub text: Option<String>,
-    /// What is done. Required; not by serde, so that it is named with what else is wrong.
+    /// Name of the action. Required; checked after parsing, to report all problems together.
     #[serde(default)]
     pub action: String,
-    /// For how long.
+    /// Duration of the action.
     #[serde(default, rename = "for", deserialize_with = "values::duration_option")]
     pub lasts: Option<Duration>,
 }
 
 impl ReplySection {
-    /// As the queue wants it.
+    /// Converts to the queue's rule.
     ///
     /// # Errors
-    /// There is no such action.
+    /// The action does not exist, or does not accept the duration.
     pub fn to_rule(&self) -> Result<ReplyRule, String> {
         Ok(ReplyRule {
             provider: self.provider.clone(),
@@ -527,11 +511,11 @@ impl ReplySection {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WebhooksSection {
-    /// Endpoints at private addresses may be posted to.
+    /// Permits endpoints at private addresses.
     pub allow_private_destinations: bool,
-    /// Endpoints without TLS too.
+    /// Permits endpoints without TLS.
     pub allow_http: bool,
-    /// The waits before each attempt, the first one included.
+    /// Delays before each attempt, including the first.
     #[serde(deserialize_with = "durations")]
     pub retry: Vec<Duration>,
 }
@@ -546,26 +530,26 @@ impl Default for WebhooksSection {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServiceSection {
-    /// The shared sender of accounts that have no verified domain yet.
+    /// Shared sender of accounts that have no verified domain.
     pub sandbox_sender: Option<Address>,
-    /// Domains are verified when they are added, without looking (development).
+    /// Marks new domains as verified without checking DNS (development).
     pub auto_verify_domains: bool,
-    /// The plan of an account that the operator makes without naming one.
+    /// Default plan of accounts that the operator creates.
     pub default_plan: Plan,
-    /// Where the CNAME at `rp` of a customer's domain leads; see [`Config::return_path_host`].
+    /// Target of the CNAME at `rp` of a customer's domain; see [`Config::return_path_host`].
     #[serde(deserialize_with = "parsed::host_name_option")]
     pub return_path_host: Option<DomainName>,
-    /// What a customer's SPF record includes; see [`Config::spf_include_host`].
+    /// Name that a customer's SPF record includes; see [`Config::spf_include_host`].
     #[serde(deserialize_with = "parsed::host_name_option")]
     pub spf_include_host: Option<DomainName>,
-    /// Where the ownership record of a customer's domain stands; see [`Config::ownership_label`].
+    /// Label of the ownership record of a customer's domain; see [`Config::ownership_label`].
     pub ownership_label: String,
-    /// The template that is registered with DNS providers for Domain Connect.
+    /// Template registered with DNS providers for Domain Connect.
     #[serde(deserialize_with = "parsed::template_option")]
     pub domain_connect_template: Option<DomainConnectTemplate>,
-    /// The key that signs requests for it, PEM.
+    /// PEM file of the key that signs Domain Connect requests.
     pub domain_connect_key: Option<PathBuf>,
-    /// The name at which its public half is published.
+    /// Name where its public key is published.
     #[serde(deserialize_with = "parsed::host_name_option")]
     pub domain_connect_key_name: Option<DomainName>,
 }
@@ -590,11 +574,11 @@ impl Default for ServiceSection {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConversionsSection {
-    /// Where they are posted; none is nowhere.
+    /// URL that conversions are posted to; none disables them.
     pub url: Option<String>,
-    /// With this bearer token.
+    /// Bearer token.
     pub token: Option<SecretString>,
-    /// With the SHA-256 of the person's address.
+    /// Includes the SHA-256 of the person's email address.
     pub email_hash: bool,
 }
 
@@ -602,10 +586,10 @@ pub struct ConversionsSection {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TestingSection {
-    /// The clock runs ahead by this, and `admin clock advance` works. Refused unless all listeners are
-    /// on loopback.
+    /// The clock runs ahead by this duration, and `admin clock advance` is permitted. All listeners must be on
+    /// loopback.
     #[serde(deserialize_with = "values::duration_option")]
     pub clock_offset: Option<Duration>,
-    /// The port of web servers that have policies of MTA-STS.
+    /// Port of web servers with MTA-STS policies.
     pub mta_sts_port: Option<u16>,
 }

@@ -1,20 +1,20 @@
-//! `postrider dev`: everything on loopback, nothing to set up, no mail leaves the machine. (The senders of mail that comes
-//! in for a domain here are looked up in the DNS, and webhooks go to the URLs that they are given.)
+//! `postrider dev`: a development server on loopback that needs no setup and sends no mail to other machines.
+//! (It does query the DNS about senders of mail that is received for a domain here, and it posts webhooks to any URL.)
 //!
 //! ```text
-//! submission, API ─► queue ─► SMTP with TLS ─► the smarthost: capture ─► inbox
-//! 1025, no login ─► mail_host ─► received for a domain here, and ─────► inbox ─► page, at / on the API's port
+//! submission, API ─► queue ─► SMTP with TLS ─► smarthost: capture ─► inbox
+//! 1025, no login ─► mail_host ─► received for a domain here, and ─► inbox ─► page, at / on the API's port
 //! ```
 //!
-//! The services and listeners are those of production; the smarthost is a mail host of its own that catches everything
-//! ([`capture`]). So every message takes the real path: accepted, on disk, signed, queued, sent over SMTP with TLS. The
-//! mail, the keys and the inbox are in a [`directory`] of the user's, and survive a restart.
+//! Services and listeners are those of production. The smarthost is a built-in mail host that captures every message
+//! ([`capture`]), so every message takes the real path: accepted, stored, signed, queued, sent over SMTP with TLS.
+//! Mail, keys and inbox are in a [`directory`] of the user, and survive a restart.
 
 pub mod capture;
 pub mod directory;
 pub mod inbox;
+pub mod inbox_page;
 pub mod mail_host;
-pub mod page;
 pub mod simulator;
 pub mod terminal;
 
@@ -25,9 +25,9 @@ use std::time::Duration;
 
 use mail::account::{Account, Plan};
 use mail::credential::SecretHash;
-use proxy::proxies::TrustedProxies;
+use proxy::trusted_proxies::TrustedProxies;
 use queue::domains::{DomainError, NewDomain};
-use queue::enrol::{ProvisionError, ProvisionedAccount};
+use queue::provisioning::{ProvisionError, ProvisionedAccount};
 use queue::smarthosts::SmarthostEndpoint;
 use serde_json::json;
 use smtp::limits::SessionLimits;
@@ -41,29 +41,29 @@ use tokio::sync::{mpsc, watch};
 use self::capture::{CaptureHandler, DkimRecords, InboxWriter};
 use self::directory::{Directory, Secrets};
 use self::inbox::DevInbox;
+use self::inbox_page::InboxPages;
 use self::mail_host::MailHost;
-use self::page::InboxPages;
 use self::terminal::Terminal;
 use crate::admin;
-use crate::affairs;
+use crate::affiliate_jobs;
 use crate::certificate::Certificate;
 use crate::cli::DevArguments;
 use crate::config::log::LogSection;
 use crate::config::{self, Config, SmarthostAddress};
 use crate::serve::{self, ActiveCertificates, Listeners, ServeError, ServerConfigReceiver, StopSignals, bind};
-use crate::world::{BuildError, Services};
+use crate::services::{BuildError, Services};
 
-/// The account that everything is sent from.
+/// Owner of the account that sends everything.
 const OWNER: &str = "dev@example.com";
-/// Its verified domain (RFC 2606: nobody's).
+/// Verified domain of the account (RFC 2606 reserves it).
 const DOMAIN: &str = "example.com";
-/// How long a lookup may take: without a network, mail is received all the same, after two of these.
+/// Timeout of a DNS lookup. Without a network, mail is received after two timeouts.
 const LOOKUP_MAX: Duration = Duration::from_secs(1);
-/// SMTP sessions of one address: all of them come from this machine.
+/// Maximum sessions of one client address: all clients are on this machine.
 const SESSIONS_MAX: usize = 1_000;
 
-/// The configuration. The listeners are opened by `dev` itself, where the arguments say. Variables of the environment
-/// override it, as they do for `serve`.
+/// The configuration. `dev` opens the listeners itself, as the arguments specify. Environment variables override it, as
+/// for `serve`.
 const CONFIGURATION: &str = r#"
 hostname = "localhost"
 [log]
@@ -87,62 +87,55 @@ stripe_webhook_secrets = "whsec_dev"
 clock_offset = "0s"
 "#;
 
-/// What is logged: warnings, unless the environment says otherwise.
+/// `[log]` section: warnings, unless the environment sets another level.
 #[must_use]
 pub fn log_section() -> LogSection {
-    // What is wrong in the environment is told by `run`.
+    // `run` reports errors in the environment.
     config::from_text(CONFIGURATION, config::environment()).map(|config| config.log).unwrap_or_default()
 }
 
-/// Why the development server did not start.
+/// Errors of starting the development server.
 #[derive(Debug, Error)]
 pub enum DevError {
-    /// As in production.
+    /// A listener cannot be opened.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// Another program listens there.
+    /// An address is in use.
     #[error(
-        "{address} is in use by another program, perhaps another `postrider dev`: stop it, or choose another address \
+        "{address} is in use by another program, possibly another `postrider dev`: stop it, or set another address \
          with {option}"
     )]
     Taken {
-        /// Where.
         address: SocketAddr,
-        /// The option that chooses another.
+        /// Option that sets another address.
         option: &'static str,
     },
-    /// The data directory.
-    #[error("{path}: {error}; --data-dir DIR chooses another directory")]
-    Directory {
-        /// Which.
-        path: String,
-        /// Why it cannot be used.
-        error: std::io::Error,
-    },
-    /// The services could not be built.
+    /// The data directory cannot be used.
+    #[error("{path}: {error}; use another directory with --data-dir DIR")]
+    Directory { path: String, error: std::io::Error },
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// Account or secrets.
+    /// The account or its secrets could not be created.
     #[error(transparent)]
     Provision(#[from] ProvisionError),
-    /// The domain.
+    /// The domain could not be created.
     #[error(transparent)]
     Domain(#[from] DomainError),
-    /// The certificate.
+    /// The certificate could not be created.
     #[error(transparent)]
     Certificate(#[from] crate::certificate::CertificateError),
-    /// The system refuses something.
+    /// A system call failed.
     #[error(transparent)]
     System(#[from] std::io::Error),
-    /// A variable of the environment is wrong.
+    /// An environment variable is invalid.
     #[error("{0}")]
     Config(String),
-    /// Development servers stay on this machine.
-    #[error("{0} is not a loopback address; for others write a configuration and run `postrider serve`")]
+    /// A listener is not on loopback.
+    #[error("{0} is not a loopback address; to accept remote clients, use a configuration and `postrider serve`")]
     NotLoopback(SocketAddr),
 }
 
-/// The listeners' sockets: bound before anything is opened or written, so that a port that is taken changes nothing.
+/// Sockets of the listeners. They are bound before any file is written: a port in use leaves no changes.
 struct Sockets {
     api: TcpListener,
     submission: TcpListener,
@@ -173,7 +166,7 @@ impl Sockets {
     }
 }
 
-/// What is printed when everything runs.
+/// Facts printed when the server is ready.
 struct StartReport {
     api: SocketAddr,
     submission: SocketAddr,
@@ -186,7 +179,7 @@ struct StartReport {
 /// Runs the development server until SIGINT or SIGTERM.
 ///
 /// # Errors
-/// [`DevError`].
+/// Returns why the server cannot start.
 pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     let mut stop = StopSignals::new()?;
     let sockets = Sockets::bind(arguments).await?;
@@ -202,7 +195,7 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
         other => other.into(),
     })?;
     let opened = open(arguments, sockets, (&config, &world, &directory)).await;
-    let (doors, ready) = match opened {
+    let (listeners, ready) = match opened {
         Ok(opened) => opened,
         Err(error) => {
             world.close().await;
@@ -211,7 +204,7 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     };
     print_ready(&ready, arguments.json);
     stop.wait().await;
-    tokio::join!(doors.shut_down(), world.worker.drain());
+    tokio::join!(listeners.shut_down(), world.worker.drain());
     world.close().await;
     Ok(())
 }
@@ -223,7 +216,7 @@ async fn open(
     (config, world, directory): (&Config, &Services, &Directory),
 ) -> Result<(Listeners, StartReport), DevError> {
     let certificates = ActiveCertificates::new(&Certificate::self_signed(&["localhost"])?)?;
-    let doors = Listeners::new(config, world.entropy.u64());
+    let listeners = Listeners::new(config, world.entropy.u64());
     let records: DkimRecords = Arc::new(RwLock::new(Vec::new()));
     let (account, secrets) = provision_account(world, directory, &records).await?;
     let operator = admin::bind(&config.data_dir)?;
@@ -237,29 +230,33 @@ async fn open(
         store: world.store.clone(),
         complaints,
     };
-    doors.listen_smtp_on(sockets.capture, mail_host_door(&doors, config, Some(certificates.smtp())), capture)?;
+    listeners.listen_smtp_on(
+        sockets.capture,
+        mail_host_door(&listeners, config, Some(certificates.smtp())),
+        capture,
+    )?;
     let mail_host =
         MailHost::new(world.inbound.clone(), MxHandler::new(world.inbound.clone(), config.mx.abuse_limits()), writer);
-    // Without TLS: a client that finds STARTTLS uses it, and stops at a certificate that nobody signed.
-    let mx = doors.listen_smtp_on(sockets.mx, mail_host_door(&doors, config, None), mail_host)?;
-    doors.spawn(simulator::send_complaints(waiting, mx, terminal.clone(), doors.stop.clone()));
-    let submission = doors.submission_on(config, world, sockets.submission, certificates.smtp())?;
-    let mut told = config.clone();
-    told.submission.listen = vec![submission];
-    told.mx.listen = vec![mx];
+    // No TLS: a client that sees STARTTLS would use it, and fail at the self-signed certificate.
+    let mx = listeners.listen_smtp_on(sockets.mx, mail_host_door(&listeners, config, None), mail_host)?;
+    listeners.spawn(simulator::send_complaints(waiting, mx, terminal.clone(), listeners.stop.clone()));
+    let submission = listeners.submission_on(config, world, sockets.submission, certificates.smtp())?;
+    let mut bound_config = config.clone();
+    bound_config.submission.listen = vec![submission];
+    bound_config.mx.listen = vec![mx];
     let pages = InboxPages { inbox, records, terminal };
-    let api = doors.api_with(world, sockets.api, &told, Arc::new(pages))?;
-    serve::open_admin_socket(&told, world, &doors, (operator, None));
+    let api = listeners.api_with(world, sockets.api, &bound_config, Arc::new(pages))?;
+    serve::open_admin_socket(&bound_config, world, &listeners, (operator, None));
     world.start();
-    doors.spawn(affairs::run(world.intake.clone(), doors.stop.clone()));
+    listeners.spawn(affiliate_jobs::run(world.intake.clone(), listeners.stop.clone()));
     let directory = directory.clone();
-    Ok((doors, StartReport { api, submission, mx, account, secrets, directory }))
+    Ok((listeners, StartReport { api, submission, mx, account, secrets, directory }))
 }
 
-/// A listener that takes mail without a login, with TLS if there is a certificate.
-fn mail_host_door(doors: &Listeners, config: &Config, tls: Option<ServerConfigReceiver>) -> ListenerConfig {
+/// Settings of a listener without login; with TLS if there is a certificate.
+fn mail_host_door(listeners: &Listeners, config: &Config, tls: Option<ServerConfigReceiver>) -> ListenerConfig {
     let limits = SessionLimits { sessions_per_address_max: SESSIONS_MAX, ..SessionLimits::default() };
-    let session = watch::Sender::new(doors.settings(config, ListenerRole::Mx, limits, tls.is_some())).subscribe();
+    let session = watch::Sender::new(listeners.settings(config, ListenerRole::Mx, limits, tls.is_some())).subscribe();
     let networks = watch::Sender::new(Vec::new()).subscribe();
     ListenerConfig { settings: session, networks, proxies: TrustedProxies::default(), tls, implicit_tls: false }
 }
@@ -270,7 +267,7 @@ fn dev_config(directory: &Directory, sockets: &Sockets) -> Result<Config, DevErr
         DevError::Config(problems.join("\n"))
     })?;
     for variable in &config.ignored_variables {
-        eprintln!("postrider: warning: {variable} in the environment is no setting, and is ignored");
+        eprintln!("postrider: warning: the environment variable {variable} is not a setting and is ignored");
     }
     directory.path().clone_into(&mut config.data_dir);
     let capture = SmarthostEndpoint::Address(sockets.capture.local_addr()?);
@@ -279,7 +276,7 @@ fn dev_config(directory: &Directory, sockets: &Sockets) -> Result<Config, DevErr
     Ok(config)
 }
 
-/// The account with its secrets and its verified domain. The secrets of an earlier run are kept while they let in.
+/// Creates the account, its secrets and its verified domain. Secrets of an earlier run are reused if they are valid.
 async fn provision_account(
     world: &Services,
     directory: &Directory,
@@ -292,7 +289,7 @@ async fn provision_account(
             Some(known) => known,
             None => keep(directory, world.provisioning.create_credentials(OWNER).await?)?,
         },
-        enrolled => keep(directory, enrolled?)?,
+        provisioned => keep(directory, provisioned?)?,
     };
     let domains = world.intake.domains();
     match domains.create(account.id, NewDomain::with_name(name.clone()), None).await {
@@ -304,7 +301,7 @@ async fn provision_account(
     Ok((account, secrets))
 }
 
-/// The account and the secrets of an earlier run, if both secrets still let in.
+/// Account and secrets of an earlier run, if both secrets are valid.
 async fn known(world: &Services, directory: &Directory) -> Option<(Account, Secrets)> {
     let secrets = directory.secrets()?;
     let tenant = world.intake.authenticate_api_key(&secrets.api_key, None).await.ok()?;
@@ -313,13 +310,13 @@ async fn known(world: &Services, directory: &Directory) -> Option<(Account, Secr
     Some((tenant.account().clone(), secrets))
 }
 
-fn keep(directory: &Directory, enrolled: ProvisionedAccount) -> Result<(Account, Secrets), DevError> {
+fn keep(directory: &Directory, provisioned: ProvisionedAccount) -> Result<(Account, Secrets), DevError> {
     let secrets = Secrets {
-        api_key: enrolled.api_key.expose().to_owned(),
-        smtp_password: enrolled.smtp_password.expose().to_owned(),
+        api_key: provisioned.api_key.expose().to_owned(),
+        smtp_password: provisioned.smtp_password.expose().to_owned(),
     };
     directory.keep(&secrets)?;
-    Ok((enrolled.account, secrets))
+    Ok((provisioned.account, secrets))
 }
 
 fn print_ready(ready: &StartReport, as_json: bool) {
@@ -330,7 +327,7 @@ fn print_ready(ready: &StartReport, as_json: bool) {
             "api": format!("http://{api}"),
             "submission": submission.to_string(),
             "mx": mx.to_string(),
-            "inbox": format!("http://{api}{}", page::PATH),
+            "inbox": format!("http://{api}{}", inbox_page::PATH),
             "account_id": account.id,
             "account_email": account.email,
             "api_key": key,
@@ -341,27 +338,27 @@ fn print_ready(ready: &StartReport, as_json: bool) {
         format!("{line}\n")
     } else {
         format!(
-            "\n  postrider is running. No mail leaves this machine: every message arrives in the inbox.\n\n  \
+            "\n  postrider is running. No mail leaves this machine: every message is delivered to the inbox.\n\n  \
              inbox       http://{api}\n  \
-             SMTP        {mx}  without a login: takes mail for anybody\n\n  \
+             SMTP        {mx}  no login, accepts mail for any address\n\n  \
              API         http://{api}\n  \
              API key     {key}\n  \
              submission  {submission}  STARTTLS, with a self-signed certificate\n  \
              user name   postrider\n  \
              password    {password}\n  \
-             domain      {DOMAIN}  may be sent from\n  \
+             domain      {DOMAIN}  verified for sending\n  \
              data        {}\n\n  Try it:\n\n\
              curl -s http://{api}/emails \\\n  -H 'Authorization: Bearer {key}' \\\n  \
              -H 'Content-Type: application/json' \\\n  \
              -d '{{\"from\":\"Ada <ada@{DOMAIN}>\",\"to\":\"you@example.net\",\"subject\":\"First light\",\"html\":\"<h1>It works</h1>\"}}'\n\n\
              swaks --server {mx} --from ada@{DOMAIN} --to you@example.net\n\n  \
-             Recipients that behave: bounced@, deferred@, complained@, slow@{}\n  \
-             Ctrl-C ends it; --fresh begins anew. Requests and deliveries:\n\n",
+             Test recipients: bounced@, deferred@, complained@, slow@{}\n  \
+             Press Ctrl-C to stop; --fresh deletes all data. Requests and deliveries:\n\n",
             directory.path().display(),
             mail::simulator::DOMAIN,
         )
     };
     let mut out = std::io::stdout();
-    // Nobody may be reading.
+    // Stdout may be closed.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

@@ -1,49 +1,49 @@
-//! `postrider doctor`: what an operator gets wrong, and the fix.
+//! `postrider doctor`: checks the installation and its environment, and suggests fixes.
 //!
 //! ```text
-//! configuration ─► Place: resolver, clock, our addresses ─► every check at once, each within its time
-//!               ─► Finding { name, status, found, fix }, in the order of the table ─► terminal, pipe or JSON
+//! configuration ─► CheckContext: resolver, clock, addresses ─► all checks concurrently, each with a timeout
+//!               ─► DoctorFinding { name, status, found, fix }, in the order of `CHECKS` ─► terminal, pipe or JSON
 //! ```
 //!
-//! A check is two steps: it looks (asks the DNS, connects, reads a file), and it judges what it saw, which is a
-//! pure function. Nothing here changes anything: a scratch file in the data directory is measured and taken away.
-//! It needs no root, and runs beside the server or without it; what it may not see it says. It ends:
-//! [`CHECK_DEADLINE`] bounds each check, and all run at the same time.
+//! A check has two steps: it observes (queries DNS, connects, reads a file), then judges the observation in a pure
+//! function. Checks change nothing, except for a scratch file in the data directory that is measured and removed. Root
+//! is not required, and the server may run or not; checks report what they are not permitted to see.
+//! [`CHECK_DEADLINE`] limits each check, and all run concurrently.
 
 mod addresses;
 mod blocklists;
 mod certificates;
-pub(crate) mod connect;
-pub(crate) mod der;
-mod dial;
+mod clock;
+pub mod context;
 mod disk;
+pub(crate) mod domain_connect;
 pub mod finding;
+mod greeting;
 mod hostname;
 mod limits;
 mod listeners;
-mod names;
-pub mod place;
+mod name_servers;
 mod port_25;
-mod record;
+pub mod render;
 mod reports;
-mod sender;
-pub mod show;
+mod sender_records;
 mod systemd;
 #[cfg(test)]
 mod testing;
-mod time;
+pub(crate) mod x509;
+mod zone_lines;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use context::CheckContext;
 use finding::DoctorFinding;
-use place::CheckContext;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// No check takes longer; a check that would has found a network that nobody should send mail from.
+/// Timeout of a check. A check that takes longer indicates a network unsuitable for sending mail.
 pub const CHECK_DEADLINE: Duration = Duration::from_secs(20);
 
 type CheckFuture = Pin<Box<dyn Future<Output = DoctorFinding> + Send>>;
@@ -55,27 +55,27 @@ struct Check {
 
 macro_rules! check {
     ($name:literal, $look:path) => {
-        Check { name: $name, look: |place| Box::pin(async move { $look(&place).await }) }
+        Check { name: $name, look: |context| Box::pin(async move { $look(&context).await }) }
     };
 }
 
-/// Every check, in the order in which they are told: who we are, whether mail leaves and comes, the machine.
+/// All checks in output order: identity, outgoing and incoming mail, the machine.
 const CHECKS: &[Check] = &[
-    check!("dns", names::check_dns),
-    check!("dnssec", names::check_dnssec),
+    check!("dns", name_servers::check_dns),
+    check!("dnssec", name_servers::check_dnssec),
     check!("hostname", hostname::check_hostname),
     check!("ptr", hostname::check_ptr),
-    check!("spf", sender::check_spf),
-    check!("return_path", sender::check_return_path),
+    check!("spf", sender_records::check_spf),
+    check!("return_path", sender_records::check_return_path),
     check!("postmaster", reports::check_postmaster),
     check!("dmarc_reports", reports::check_dmarc_reports),
-    check!("domain_connect", connect::check_domain_connect),
+    check!("domain_connect", domain_connect::check_domain_connect),
     check!("port_25_out", port_25::check_outgoing),
     check!("port_25_in", port_25::check_incoming),
     check!("blocklists", blocklists::check_blocklists),
     check!("certificate", certificates::check_certificate),
     check!("listeners", listeners::check_listeners),
-    check!("clock", time::check_clock),
+    check!("clock", clock::check_clock),
     check!("disk", disk::check_disk),
     check!("disk_sync", disk::check_disk_sync),
     check!("file_limit", limits::check_file_limit),
@@ -83,34 +83,34 @@ const CHECKS: &[Check] = &[
     check!("service", systemd::check_service),
 ];
 
-/// The checks under way; those left are given up when it is dropped.
+/// Running checks. Dropping it aborts those that are not finished.
 pub struct CheckRunner(VecDeque<(&'static str, JoinHandle<DoctorFinding>)>);
 
 impl CheckRunner {
-    /// Begins every check.
+    /// Starts every check.
     #[must_use]
-    pub fn start(place: CheckContext) -> Self {
-        let place = Arc::new(place);
+    pub fn start(context: CheckContext) -> Self {
+        let context = Arc::new(context);
         let begun = |check: &Check| {
-            let (name, looking) = (check.name, (check.look)(Arc::clone(&place)));
+            let (name, check) = (check.name, (check.look)(Arc::clone(&context)));
             let bounded = async move {
-                timeout(CHECK_DEADLINE, looking).await.unwrap_or_else(|_| unfinished_finding(name, "took too long"))
+                timeout(CHECK_DEADLINE, check).await.unwrap_or_else(|_| unfinished_finding(name, "timed out"))
             };
             (name, tokio::spawn(bounded))
         };
         Self(CHECKS.iter().map(begun).collect())
     }
 
-    /// Which are not through yet.
+    /// Names of the checks that are not finished.
     #[must_use]
     pub fn running(&self) -> Vec<&'static str> {
         self.0.iter().filter(|(_, task)| !task.is_finished()).map(|(name, _)| *name).collect()
     }
 
-    /// The next finding, in the order of the checks; none when all are told.
+    /// Returns the next finding in the order of the checks; none after the last.
     pub async fn next_finding(&mut self) -> Option<DoctorFinding> {
         let (name, task) = self.0.front_mut()?;
-        let found = task.await.unwrap_or_else(|_| unfinished_finding(name, "ended by itself, which is a bug in it"));
+        let found = task.await.unwrap_or_else(|_| unfinished_finding(name, "crashed; please report this bug"));
         self.0.pop_front();
         Some(found)
     }
@@ -123,7 +123,7 @@ impl Drop for CheckRunner {
 }
 
 fn unfinished_finding(name: &'static str, what: &str) -> DoctorFinding {
-    let fix = "Mend what the other checks found, and run the doctor again.";
+    let fix = "Fix the other findings, then run the doctor again.";
     DoctorFinding::warning(name, format!("the check {what}"), fix)
 }
 
@@ -132,13 +132,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn every_check_is_told_once_in_its_order() {
-        let ground = testing::TestDns::new("mx1.example.net. A 127.0.0.1").await;
-        // Nothing leaves this machine: mail hosts, time servers and lists are not in this DNS.
-        let mut examination = CheckRunner::start(testing::test_context(&ground, "").await);
-        assert!(!examination.running().is_empty());
+    async fn every_check_is_reported_once_in_order() {
+        let dns = testing::TestDns::new("mx1.example.net. A 127.0.0.1").await;
+        // Does not depend on the network: mail hosts, time servers and lists are not in this DNS.
+        let mut runner = CheckRunner::start(testing::test_context(&dns, "").await);
+        assert!(!runner.running().is_empty());
         let mut names = Vec::new();
-        while let Some(found) = examination.next_finding().await {
+        while let Some(found) = runner.next_finding().await {
             assert!(!found.found.is_empty(), "{found:?}");
             assert_eq!(found.fix.is_some(), found.status >= finding::CheckStatus::Warning, "{found:?}");
             names.push(found.name);

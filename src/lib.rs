@@ -1,12 +1,14 @@
-//! The wiring: no rules of its own. [`config`] is read, [`world`] is built from it, [`serve`] opens the
-//! doors; [`dev`] does the same for a developer's machine; [`doctor`] looks for what
-//! is wrong with an operator's; [`admin`] is the operator's door and
-//! [`cli`] knocks at it. [`acme`] keeps certificates fresh, [`affairs`] runs what the
-//! affiliate program does by itself, [`log`] writes the log, and [`clock_shift`] is how far the operator moved the clock.
+//! Wiring of the server: builds the parts and connects them; the rules are in the other crates.
+//!
+//! [`config`] is read, [`services`] builds the services from it, and [`serve`] opens the listeners.
+//! [`dev`] does this for a developer's machine. [`doctor`] checks an installation and its environment.
+//! [`admin`] is the operator's socket; [`cli`] is its client and the command line.
+//! [`acme`] renews certificates, [`affiliate_jobs`] runs the affiliate program's background jobs, [`log`] writes the log,
+//! and [`clock_shift`] stores how far the operator has advanced the clock.
 
 pub mod acme;
 pub mod admin;
-pub mod affairs;
+pub mod affiliate_jobs;
 pub mod certificate;
 pub mod cli;
 pub mod clock_shift;
@@ -19,4 +21,4 @@ pub mod metrics;
 pub mod node;
 pub mod reload;
 pub mod serve;
-pub mod world;
+pub mod services;

@@ -1,12 +1,11 @@
-//! The log: lines on standard error, as text or as JSON (`[log]` in the configuration; docs/LOGS.md).
+//! The log: lines on standard error, as text or JSON (`[log]` in the configuration; docs/LOGS.md).
 //!
 //! ```text
 //! event ─► level, target, message, fields ─► each value cleaned (mail::log_text) ─► one line
 //! ```
 //!
-//! Every value of every line is bounded and has its control characters escaped here, whoever logged it: nothing that a
-//! stranger says can begin a line. Above DEBUG the local parts of email addresses are masked, unless
-//! `[log] addresses = true`.
+//! Every value is limited in length and has its control characters escaped here, so no logged input can forge a line.
+//! Above DEBUG, the local parts of email addresses are masked, unless `[log] addresses = true`.
 
 use std::cell::RefCell;
 use std::fmt::{self, Debug, Write as _};
@@ -25,16 +24,16 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::config::log::{self, LogFormat, LogSection};
 
 thread_local! {
-    /// A value before it is cleaned: one buffer a thread, so that a line allocates none.
+    /// Buffer per thread for a value before it is cleaned; avoids an allocation per line.
     static VALUE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Begins to log to standard error. `RUST_LOG` goes before the section's level.
+/// Installs the subscriber that logs to standard error. `RUST_LOG` takes precedence over the section's level.
 pub fn begin(section: &LogSection) {
     log_text::show_addresses(section.addresses);
     let is_colored = std::io::stderr().is_terminal() && section.format == LogFormat::Text;
     let subscriber = subscriber(section.format, filter(section), is_colored, std::io::stderr);
-    // A second call (in tests) keeps the first.
+    // Fails on a second call (in tests), which keeps the first subscriber.
     let _ = subscriber.try_init();
 }
 
@@ -43,13 +42,13 @@ fn filter(section: &LogSection) -> EnvFilter {
     if let Some(level) = by_environment {
         match log::filter(&level) {
             Ok(filter) => return filter,
-            Err(error) => eprintln!("postrider: warning: RUST_LOG is ignored: {error}"),
+            Err(error) => eprintln!("postrider: warning: ignoring RUST_LOG: {error}"),
         }
     }
     log::filter(&section.level).unwrap_or_else(|_| EnvFilter::new("info"))
 }
 
-/// What writes lines.
+/// Creates the subscriber that writes lines.
 pub fn subscriber<W>(format: LogFormat, filter: EnvFilter, is_colored: bool, writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
@@ -62,7 +61,7 @@ where
         .finish()
 }
 
-/// Writes an event as one line.
+/// Formats an event as one line.
 #[derive(Debug, Clone, Copy)]
 struct LineFormat(LogFormat);
 
@@ -107,7 +106,7 @@ fn write_level(writer: &mut Writer<'_>, level: Level) -> fmt::Result {
     write!(writer, " \u{1b}[{color}m{level:>5}\u{1b}[0m ")
 }
 
-/// Writes the fields of an event, one behind another.
+/// Writes the fields of an event in sequence.
 struct Fields<'w> {
     writer: Writer<'w>,
     format: LogFormat,
@@ -124,8 +123,7 @@ impl Fields<'_> {
         }
     }
 
-    /// Writes a field, unless one before it could not be written. Where in its source a library logged says nothing to
-    /// the operator.
+    /// Writes a field, unless an earlier one failed. Skips the source position that libraries log.
     fn field(&mut self, field: &Field, write: impl FnOnce(&mut Self) -> fmt::Result) {
         let is_place = matches!(field.name(), "log.module_path" | "log.file" | "log.line");
         if self.result.is_ok() && !is_place {
@@ -133,7 +131,7 @@ impl Fields<'_> {
         }
     }
 
-    /// A number or a boolean.
+    /// Writes a number or a boolean.
     fn plain(&mut self, field: &Field, value: impl fmt::Display) {
         self.field(field, |fields| {
             fields.name(field)?;
@@ -158,7 +156,7 @@ impl Fields<'_> {
         self.writer.write_char('"')
     }
 
-    /// Anything that shows itself.
+    /// Writes a value by its `Display` or `Debug` text.
     fn shown(&mut self, field: &Field, value: fmt::Arguments<'_>) {
         self.field(field, |fields| match value.as_str() {
             Some(text) => fields.text(field, text),
@@ -170,14 +168,14 @@ impl Fields<'_> {
                     buffer.shrink_to(log_text::BYTES_MAX);
                     written
                 }
-                // The value logs while it shows itself.
+                // The buffer is in use: formatting the value logs another event.
                 Err(_) => fields.text(field, &value.to_string()),
             }),
         });
     }
 }
 
-/// Whether a value stands for itself without quotation marks.
+/// Returns whether a value needs no quotation marks.
 fn is_word(value: &str) -> bool {
     !value.is_empty() && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-:/@+*[]<>,".contains(&b))
 }
@@ -240,7 +238,7 @@ mod tests {
         }
     }
 
-    /// What is logged in one format, without the time stamp.
+    /// Captures what is logged in one format, without timestamps.
     fn logged(format: LogFormat, log: impl FnOnce()) -> String {
         let lines = Lines::default();
         let writer = lines.clone();
@@ -259,7 +257,7 @@ mod tests {
     const FORGED: &str = "no\r\n2026-01-01T00:00:00Z  INFO queue: delivered \"x\" \u{1b}[2J code=250";
 
     #[test]
-    fn nothing_that_is_logged_begins_a_line() {
+    fn logged_values_cannot_forge_a_line() {
         let text = logged(LogFormat::Text, || {
             tracing::info!(error = FORGED, other = %FORGED, third = ?FORGED, "{FORGED}");
         });
@@ -277,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_reads_well() {
+    fn a_line_is_formatted_as_text_and_json() {
         let log = || {
             let (id, none) = ("msg_1".to_owned(), None::<&str>);
             tracing::info!(email.id = %id, code = 250, text = "2.0.0 Ok, thanks", host = none, "delivered");

@@ -1,16 +1,16 @@
-//! The binary: parse, call, exit code.
+//! The binary: parses the command line, runs the command, returns its exit code.
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 use postrider::cli::{self, CliCommand};
 
-/// Fewer system calls and less fragmentation than the system's, under many threads.
+/// Makes fewer system calls and fragments less than the system's allocator with many threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // Every use of TLS in the process goes by this one provider.
+    // rustls uses this provider in the whole process.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let arguments = cli::CliArguments::parse();
     match arguments.command {

@@ -1,8 +1,8 @@
-//! `/metrics`: what the recorder has counted, the states of this moment, and the domains that most mail waits for.
+//! `/metrics`: recorded metrics, current states, and the recipient domains with the longest queues.
 //!
-//! A scrape reads counters that are kept anyway ([`store::queue_counts`]) and asks the operating system for the disk's
-//! room; it reads nothing from the store. Series by domain are [`TOP_DOMAINS`] at most, and are written here: the
-//! recorder would keep each domain that it has ever seen.
+//! A scrape reads counters in memory ([`store::queue_counts`]) and queries the operating system for disk space. It does
+//! not read the store. At most [`TOP_DOMAINS`] series by domain are written here directly, because the recorder would
+//! retain every domain ever seen.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use store::queue_counts::QueueSummary;
 
 use crate::metric_help::TOP_DOMAINS_HELP;
-use crate::world::Services;
+use crate::services::Services;
 
-/// Domains told apart.
+/// Maximum number of domains with their own series.
 pub const TOP_DOMAINS: usize = 10;
 const TOP_DOMAINS_NAME: &str = "postrider_queue_domain_recipients";
 
-/// Writes `/metrics`.
+/// Renders `/metrics`.
 #[derive(Clone)]
 pub struct Scrape {
     world: Services,
@@ -26,13 +26,13 @@ pub struct Scrape {
 }
 
 impl Scrape {
-    /// Of this server.
+    /// Creates the renderer for a server.
     #[must_use]
     pub fn new(world: Services, recorded: PrometheusHandle, data_dir: PathBuf) -> Self {
         Self { world, recorded, data_dir }
     }
 
-    /// The text that Prometheus reads.
+    /// Renders the text in the format of Prometheus.
     #[must_use]
     pub fn render(&self) -> String {
         let queued = self.world.store.queue_counts().summary(TOP_DOMAINS);
@@ -44,7 +44,7 @@ impl Scrape {
     }
 }
 
-/// Sets the metrics that are states, and those counters that the store keeps.
+/// Sets gauges, and counters that the store maintains.
 #[expect(clippy::cast_precision_loss, reason = "gauges are floating point")]
 fn measure(world: &Services, queued: &QueueSummary) {
     let (in_memory, body_bytes, queues_on_disk) = world.worker.memory_load();
@@ -79,11 +79,11 @@ fn measure(world: &Services, queued: &QueueSummary) {
     metrics::gauge!("postrider_queue_counted").set(f64::from(u8::from(is_whole)));
 }
 
-/// Sets what the operating system says of the data directory's disk. Where it says nothing, nothing is set.
+/// Sets the disk space of the data directory. Sets nothing if it cannot be read.
 #[expect(clippy::cast_precision_loss, reason = "gauges are floating point")]
 fn measure_disk(data_dir: &Path) {
     let Ok(disk) = rustix::fs::statvfs(data_dir) else { return };
-    // What an unprivileged process may still write.
+    // Space available to unprivileged processes.
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let size = disk.f_blocks.saturating_mul(disk.f_frsize);
     metrics::gauge!("postrider_data_dir_free_bytes").set(free as f64);
@@ -94,7 +94,7 @@ fn write_top_domains(text: &mut String, queued: &QueueSummary) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    // Writing to a String does not fail. A domain name has no character that a label value would have to escape.
+    // Writing to a String does not fail. A domain name has no characters that need escaping in a label value.
     let _ = writeln!(text, "# HELP {TOP_DOMAINS_NAME} {TOP_DOMAINS_HELP}\n# TYPE {TOP_DOMAINS_NAME} gauge");
     for (domain, recipients) in &queued.top_domains {
         let _ = writeln!(text, "{TOP_DOMAINS_NAME}{{domain=\"{domain}\"}} {recipients}");

@@ -1,7 +1,7 @@
-//! Which node this is: a name that is new at every start, kept in a file of the data directory.
+//! Identity of this node: a name that is new at every start, stored in a file of the data directory.
 //!
-//! The file is locked while the process lives, so a data directory serves one process; and whoever starts
-//! on it knows that the node whose name stands there is dead, and need not wait until the lease is over.
+//! The file is locked while the process runs, so a data directory serves one process. A process that gets the lock
+//! knows that the node named in the file is dead, and can evict it without waiting for its lease to expire.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
@@ -9,51 +9,50 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mail::address::DomainName;
-use store::engine::private;
+use store::engine::private_files;
 
-/// The file's name in the data directory.
+/// File name in the data directory.
 pub const NODE_FILE: &str = "node";
-/// Names are shorter: a host name and a number.
+/// Maximum size of the file; a name is a host name and a number.
 const NAME_BYTES_MAX: u64 = 512;
 
-/// This node, while it lives.
+/// Identity of this node. Holds the lock of the data directory until the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct NodeIdentity {
-    /// Its name.
     pub name: String,
-    /// The name of the node that had this data directory before: it is dead.
+    /// Name of the node that used this data directory before. It is dead.
     pub previous_name: Option<String>,
-    /// Locked.
+    /// Locked while the process runs.
     file: Arc<File>,
 }
 
 impl NodeIdentity {
-    /// Takes a data directory. `unique` makes the name a new one; it stands in the file when it is
-    /// [written](Self::write).
+    /// Locks a data directory and creates a new name with `unique`. The name is written to the file by
+    /// [`persist`](Self::persist).
     ///
     /// # Errors
-    /// Another process has it, or it cannot be written.
+    /// Another process holds the lock, or the file cannot be opened.
     pub fn claim_directory(data_dir: &Path, hostname: &DomainName, unique: u64) -> std::io::Result<Self> {
         let path = data_dir.join(NODE_FILE);
-        let file = private::open_or_create_file(&path)?;
+        let file = private_files::open_or_create_file(&path)?;
         store::engine::lock_with_retry(&file).map_err(|error| match error.kind() {
             std::io::ErrorKind::WouldBlock => {
-                std::io::Error::other("in use by another process; one directory belongs to one running server")
+                std::io::Error::other("in use by another process; a data directory serves one running server")
             }
             _ => error,
         })?;
         let mut former = String::new();
-        // A file that is no text is nobody's name.
+        // A file that is not UTF-8 names no previous node.
         let _ = (&file).take(NAME_BYTES_MAX).read_to_string(&mut former);
         let name = format!("{hostname} {unique:016x}");
         let former = Some(former.trim().to_owned()).filter(|former| !former.is_empty());
         Ok(Self { name, previous_name: former, file: Arc::new(file) })
     }
 
-    /// Writes the name down: before others see it, and when nothing stands in the way of this start any more.
+    /// Writes the name to the file. Call it before other nodes see the name, and after all checks of the start passed.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn persist(&self) -> std::io::Result<()> {
         let mut file = &*self.file;
         file.set_len(0)?;
@@ -67,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_serves_one_and_remembers_the_last() {
+    fn a_directory_serves_one_process_and_stores_the_previous_node() {
         let directory = tempfile::tempdir().unwrap();
         let hostname: DomainName = "mx.example".parse().unwrap();
         let first = NodeIdentity::claim_directory(directory.path(), &hostname, 1).unwrap();

@@ -1,25 +1,25 @@
-//! SIGHUP: the configuration and the certificates are read again.
+//! SIGHUP: reloads the configuration and the certificates.
 //!
 //! ```text
-//! file + environment ─► no problem at all? ─► each key: the same, taken on now, or left for a restart ─► log
+//! file + environment ─► no problems? ─► each key: unchanged, applied now, or requires a restart ─► log
 //! ```
 //!
-//! A file with a problem is refused whole: each problem is logged, and everything stays as it was. What
-//! runs is one [`Config`] all the time: the one of the start, with those keys changed that can change
-//! while it runs. So a key that waits for a restart is named at every SIGHUP until there is one.
+//! A file with any problem is refused as a whole: each problem is logged, and nothing changes. The running
+//! configuration is that of the start, with the keys changed that can change at run time. So a key that requires a
+//! restart is logged at every SIGHUP until the restart.
 
 use std::path::PathBuf;
 
 use crate::certificate::Certificate;
 use crate::config::{self, Config};
 use crate::serve::{ActiveCertificates, Listeners};
-use crate::world::Services;
+use crate::services::Services;
 
-/// A key of the configuration, and what becomes of a change.
+/// A key of the configuration, and how a change is applied.
 struct ReloadKey {
     name: &'static str,
     is_unchanged: fn(&Config, &Config) -> bool,
-    /// Takes it on, if that needs no restart.
+    /// Applies the change, or does nothing if it requires a restart.
     apply: fn(&mut Config, &Config),
 }
 
@@ -33,14 +33,14 @@ macro_rules! key {
     };
 }
 
-/// One that is taken on at once.
+/// A key that is applied at run time.
 macro_rules! live {
     ($section:ident.$key:ident) => {
         key!($section.$key, |running, new| running.$section.$key.clone_from(&new.$section.$key))
     };
 }
 
-/// One that only a restart takes on.
+/// A key that requires a restart.
 macro_rules! restart {
     ($section:ident.$key:ident) => {
         key!($section.$key, |_, _| {})
@@ -50,7 +50,7 @@ macro_rules! restart {
     };
 }
 
-/// One of certificates by ACME.
+/// A key of `[tls.acme]`.
 macro_rules! acme {
     ($key:ident) => {
         ReloadKey {
@@ -63,7 +63,7 @@ macro_rules! acme {
     };
 }
 
-/// One that every relay listener has.
+/// A key of `[[relay]]`.
 macro_rules! relay {
     ($key:ident, $take:expr) => {
         ReloadKey {
@@ -74,7 +74,7 @@ macro_rules! relay {
     };
 }
 
-/// One that every plan has.
+/// A key of `[plans.*]`.
 macro_rules! plan {
     ($plan:ident.$key:ident) => {
         ReloadKey {
@@ -85,7 +85,7 @@ macro_rules! plan {
     };
 }
 
-/// Every key of the configuration.
+/// All keys of the configuration.
 const KEYS: &[ReloadKey] = &[
     restart!(hostname),
     restart!(data_dir),
@@ -220,35 +220,35 @@ const KEYS: &[ReloadKey] = &[
     restart!(testing.mta_sts_port),
 ];
 
-/// Another file for the one that was; a door that was opened without a certificate stays so.
+/// Applies new certificate files. Listeners without a certificate cannot get one without a restart.
 fn apply_certificate(running: &mut Config, new: &Config) {
     if running.tls.certificate.is_some() && new.tls.certificate.is_some() {
         running.tls.clone_from(&new.tls);
     }
 }
 
-/// Networks and account of the listeners that are open, if they are the same listeners.
+/// Applies networks and account of relay listeners, if their addresses are unchanged.
 fn apply_relays(running: &mut Config, new: &Config) {
     if running.relay.iter().map(|r| &r.listen).eq(new.relay.iter().map(|r| &r.listen)) {
         running.relay.clone_from(&new.relay);
     }
 }
 
-/// What a change of the configuration came to, by the names of the keys (`section.key`).
+/// Result of a reload: the names of the changed keys (`section.key`).
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ConfigChanges {
-    /// Taken on.
+    /// Applied.
     pub applied: Vec<&'static str>,
-    /// Different in the file, and left for a restart.
+    /// Changed in the file; requires a restart.
     pub needs_restart: Vec<&'static str>,
 }
 
-/// The names of all keys.
+/// Names of all keys.
 pub fn keys() -> impl Iterator<Item = &'static str> {
     KEYS.iter().map(|key| key.name)
 }
 
-/// Takes on what can be taken on while it runs.
+/// Applies all changes that do not require a restart.
 pub fn apply_changes(running: &mut Config, new: &Config) -> ConfigChanges {
     let changed: Vec<_> = KEYS.iter().filter(|key| !(key.is_unchanged)(running, new)).collect();
     changed.iter().for_each(|key| (key.apply)(running, new));
@@ -257,30 +257,28 @@ pub fn apply_changes(running: &mut Config, new: &Config) -> ConfigChanges {
     ConfigChanges { applied: names(taken), needs_restart: names(left) }
 }
 
-/// What a change reaches.
+/// Parts of the server to which changes are applied.
 pub struct ReloadTargets<'a> {
-    /// Delivery.
     pub services: &'a Services,
-    /// The listeners.
     pub listeners: &'a Listeners,
-    /// What they show.
+    /// Certificates of the listeners.
     pub certificates: Option<&'a ActiveCertificates>,
 }
 
-/// The configuration that runs, and the file that it came from.
+/// The running configuration and its file.
 pub struct ConfigReloader {
     file: PathBuf,
     running: Config,
 }
 
 impl ConfigReloader {
-    /// What runs since the start.
+    /// Starts with the configuration that the server was started with.
     #[must_use]
     pub fn new(file: PathBuf, running: Config) -> Self {
         Self { file, running }
     }
 
-    /// Reads the file again, and says in the log what came of it.
+    /// Reads the file, applies changes, and logs the result.
     pub fn reload(&mut self, inside: &ReloadTargets<'_>) {
         let new = match config::from_file(&self.file) {
             Ok(new) => new,
@@ -289,28 +287,28 @@ impl ConfigReloader {
                 for problem in &problems {
                     tracing::error!(%file, "{problem}");
                 }
-                return tracing::error!(%file, problems = problems.len(), "refused; all stays as it was");
+                return tracing::error!(%file, problems = problems.len(), "reload refused: nothing was changed");
             }
         };
         let mut next = self.running.clone();
         let changes = apply_changes(&mut next, &new);
-        // The files themselves may have changed under the same names.
+        // The contents of the certificate files may have changed.
         if let Some(shown) = inside.certificates {
             let read =
                 Certificate::from_config(&next).and_then(|read| read.map(|read| shown.replace(&read)).transpose());
             if let Err(error) = read {
-                return tracing::error!(%error, "refused; all stays as it was");
+                return tracing::error!(%error, "reload refused: nothing was changed");
             }
-            tracing::info!("certificates read again");
+            tracing::info!("certificates reloaded");
         }
         self.running = next;
         inside.services.reload(&self.running);
         inside.listeners.reload(&self.running);
         mail::log_text::show_addresses(self.running.log.addresses);
         let taken = if changes.applied.is_empty() { "nothing".to_owned() } else { changes.applied.join(", ") };
-        tracing::info!(taken, "configuration read again");
+        tracing::info!(taken, "configuration reloaded");
         if !changes.needs_restart.is_empty() {
-            tracing::warn!(keys = changes.needs_restart.join(", "), "changed in the file, and needs a restart");
+            tracing::warn!(keys = changes.needs_restart.join(", "), "changed keys require a restart");
         }
     }
 }
@@ -326,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_restart_is_left_and_named_again() {
+    fn changes_that_need_a_restart_are_reported_again() {
         let mut running = config("");
         let new = config("[delivery]\npaused = true\nport = 2525\n[submission]\nsessions_max = 7\n");
         let changes = apply_changes(&mut running, &new);
@@ -338,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn relays_that_listen_elsewhere_are_left_whole() {
+    fn relays_with_changed_addresses_need_a_restart() {
         let relay = |listen: &str, network: &str| {
             config(&format!("[[relay]]\nlisten = \"{listen}\"\nnetworks = \"{network}\"\naccount = \"a\"\n"))
         };

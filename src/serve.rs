@@ -1,11 +1,11 @@
-//! `postrider serve`: opens the doors, says so to systemd, and closes them in order.
+//! `postrider serve`: starts the services, opens the listeners, notifies systemd, and shuts down in order.
 //!
 //! ```text
-//! build the world ─► open every door ─► start delivery ─► SIGTERM: doors closed, attempts finished, store closed
+//! build services ─► open all listeners ─► start delivery ─► SIGTERM: close listeners, finish attempts, close store
 //! ```
 //!
-//! SIGHUP reads the configuration and the certificates again (reload.rs). Delivery begins when every door is
-//! open: a port that is taken stops the start before anything is sent.
+//! SIGHUP reloads the configuration and the certificates (reload.rs). Delivery starts after all listeners are open: a
+//! port that is in use makes the start fail before anything is sent.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -14,19 +14,19 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use api::mta_sts::OwnMtaStsPolicy;
-use api::room::AppState;
-use api::serve::pages::Overlay;
-use mail::network::IpNetwork;
+use api::serve::static_pages::Overlay;
+use api::state::AppState;
+use mail::cidr::IpNetwork;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use proxy::proxies::TrustedProxies;
+use proxy::trusted_proxies::TrustedProxies;
 use queue::holds::HoldError;
 use rustls::ServerConfig;
-use smtp::answers::SessionHandler;
 use smtp::capacity::{Capacity, CapacityLimits};
+use smtp::handler::SessionHandler;
 use smtp::limits::SessionLimits;
 use smtp::listener::{Listener, ListenerConfig};
 use smtp::mx::MxHandler;
-use smtp::policy::{RelayHandler, SubmissionHandler};
+use smtp::sending_handlers::{RelayHandler, SubmissionHandler};
 use smtp::settings::{ListenerRole, SessionSettings};
 use store::engine::StoreState;
 use thiserror::Error;
@@ -39,81 +39,76 @@ use tokio_util::task::TaskTracker;
 use crate::acme::challenge::ActiveChallenges;
 use crate::acme::{AcmeError, AcmeSettings, CertificateRenewer, CertificateStatus};
 use crate::admin::{self, Permissions};
-use crate::affairs;
+use crate::affiliate_jobs;
 use crate::certificate::{Certificate, CertificateError};
 use crate::config::{Config, RelaySection, SecretString};
 use crate::metrics::Scrape;
 use crate::reload::{ConfigReloader, ReloadTargets};
-use crate::world::{BuildError, Services};
+use crate::services::{BuildError, Services};
 
-/// How often the recorder tidies up, and the watchdog is told that we live.
+/// Interval of the recorder's upkeep, the systemd watchdog, and the health check.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 
-/// Where submission is unless the configuration says otherwise (RFC 6409 3.1).
+/// Default port of submission (RFC 6409 3.1).
 const SUBMISSION_PORT: u16 = 587;
 
-/// Why the server did not start.
+/// Errors of starting or running the server.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// The world could not be built.
+    /// The services could not be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The certificate.
+    /// The certificate files are invalid.
     #[error("[tls] {0}")]
     Certificate(#[from] CertificateError),
-    /// Certificates by ACME.
+    /// ACME could not be started.
     #[error("[tls.acme] {0}")]
     Acme(#[from] AcmeError),
-    /// An address cannot be listened on.
+    /// A listener cannot be opened.
     #[error("{address}: {error}")]
-    Bind {
-        /// Which.
-        address: String,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// The queue cannot be let go.
+    Bind { address: String, error: std::io::Error },
+    /// The queue hold cannot be lifted.
     #[error("--send: {0}")]
     Send(#[from] HoldError),
-    /// The system refuses something else.
+    /// A system call failed.
     #[error(transparent)]
     System(#[from] std::io::Error),
-    /// The figures.
+    /// The metrics recorder cannot be installed.
     #[error("metrics: {0}")]
     Metrics(String),
-    /// The disk failed.
-    #[error("the disk failed ({0}): nothing was acknowledged since; start again when it is well")]
+    /// The disk failed, and the store stopped writing.
+    #[error("disk failure ({0}): nothing has been acknowledged since; fix the disk, then start again")]
     Fenced(Arc<str>),
     /// A bug ended delivery.
-    #[error("delivery ended by a bug (see the log); a restart goes on from disk")]
+    #[error("delivery ended because of a bug (see the log); a restart continues from disk")]
     Panicked,
 }
 
-/// What TLS shows, as it is replaced.
+/// Receives the current TLS configuration; certificates are replaced at run time.
 pub type ServerConfigReceiver = watch::Receiver<Arc<ServerConfig>>;
 
-/// The certificates in use: for SMTP, and for HTTP with its ALPN.
+/// Current certificates: for SMTP, and for HTTP with ALPN.
 pub struct ActiveCertificates {
     smtp: watch::Sender<Arc<ServerConfig>>,
     http: watch::Sender<Arc<ServerConfig>>,
-    /// What the HTTP door proves to a certificate authority, if it does.
+    /// Challenge responses of TLS-ALPN-01, which the API's listeners serve.
     challenges: Option<Arc<ActiveChallenges>>,
 }
 
 impl ActiveCertificates {
-    /// Shows this certificate.
+    /// Installs a certificate.
     ///
     /// # Errors
-    /// [`CertificateError`].
+    /// The PEM or the key pair is invalid.
     pub fn new(certificate: &Certificate) -> Result<Self, CertificateError> {
         let [smtp, http] = tls_configs(certificate, None)?.map(watch::Sender::new);
         Ok(Self { smtp, http, challenges: None })
     }
 
-    /// The same, and proofs to the authority.
+    /// As [`new`](Self::new); HTTP listeners also serve TLS-ALPN-01 challenges.
     ///
     /// # Errors
-    /// [`CertificateError`].
+    /// The PEM or the key pair is invalid.
     pub fn with_challenges(
         certificate: &Certificate,
         challenges: Arc<ActiveChallenges>,
@@ -122,10 +117,10 @@ impl ActiveCertificates {
         Ok(Self { smtp, http, challenges: Some(challenges) })
     }
 
-    /// Shows another from now on; open connections keep the old one.
+    /// Replaces the certificate for new connections.
     ///
     /// # Errors
-    /// [`CertificateError`].
+    /// The PEM or the key pair is invalid; the old certificate stays installed.
     pub fn replace(&self, certificate: &Certificate) -> Result<(), CertificateError> {
         let [smtp, http] = tls_configs(certificate, self.challenges.as_ref())?;
         self.smtp.send_replace(smtp);
@@ -133,20 +128,20 @@ impl ActiveCertificates {
         Ok(())
     }
 
-    /// What SMTP listeners show.
+    /// TLS configuration of SMTP listeners.
     #[must_use]
     pub fn smtp(&self) -> ServerConfigReceiver {
         self.smtp.subscribe()
     }
 
-    /// What HTTP listeners show.
+    /// TLS configuration of HTTP listeners.
     #[must_use]
     pub fn http(&self) -> ServerConfigReceiver {
         self.http.subscribe()
     }
 }
 
-/// A certificate as SMTP and as HTTP show it.
+/// Builds the configurations for SMTP and for HTTP.
 fn tls_configs(
     certificate: &Certificate,
     challenges: Option<&Arc<ActiveChallenges>>,
@@ -159,24 +154,24 @@ fn tls_configs(
     Ok([certificate.server_config(Vec::new())?, http?])
 }
 
-/// The doors: listeners that are bound, and what runs behind them.
+/// Open listeners and their tasks.
 pub struct Listeners {
-    /// Ends all of them.
+    /// Stops all listeners.
     pub stop: CancellationToken,
     tasks: TaskTracker,
-    /// What all SMTP listeners share, by kind.
+    /// Limits that SMTP listeners share, by kind.
     capacity: Capacity,
-    /// What new sessions follow.
+    /// Settings of new sessions.
     submission: watch::Sender<Arc<SessionSettings>>,
     relay: watch::Sender<Arc<SessionSettings>>,
     mx: watch::Sender<Arc<SessionSettings>>,
     relays: Mutex<Vec<RelayListener>>,
     proxies: TrustedProxies,
-    /// What the API's first listener shares; the operator asks there as well.
+    /// State of the first API listener, shared with the admin socket.
     api_state: OnceLock<Arc<AppState>>,
 }
 
-/// A relay listener that is open: where, for whom, and whose mail it is.
+/// An open relay listener: its address, permitted networks and account.
 struct RelayListener {
     address: SocketAddr,
     networks: watch::Sender<Vec<IpNetwork>>,
@@ -184,10 +179,10 @@ struct RelayListener {
 }
 
 impl Listeners {
-    /// No door yet.
+    /// Creates the shared state, without a listener.
     #[must_use]
     pub fn new(config: &Config, first_session: u64) -> Self {
-        // Session numbers stand in Received fields: a restart does not begin at 1 again.
+        // Session numbers appear in Received fields, so a restart does not begin with 1.
         let capacity = Capacity::new(capacity_limits(config), first_session);
         let [submission, relay, mx] = session_settings(config, &capacity).map(watch::Sender::new);
         Self {
@@ -203,8 +198,7 @@ impl Listeners {
         }
     }
 
-    /// Goes on as this configuration says, as far as that is possible without a restart. Open sessions
-    /// go on as they began.
+    /// Applies a configuration as far as possible without a restart. Open sessions keep their settings.
     pub fn reload(&self, config: &Config) {
         self.capacity.resize(capacity_limits(config));
         let [submission, relay, mx] = session_settings(config, &self.capacity);
@@ -213,29 +207,29 @@ impl Listeners {
         self.relay.send_replace(relay);
         for open in self.relays.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             if let Some(section) = config.relay.iter().find(|relay| relay.listen.contains(&open.address)) {
-                // Whose mail it is first: nobody new comes in for the account that was.
+                // The account first: no new client may submit for the old account.
                 open.account.send_replace(section.account.clone());
                 open.networks.send_replace(section.networks.clone());
             }
         }
     }
 
-    /// Runs something until the doors close.
+    /// Spawns a task that `shut_down` waits for.
     pub fn spawn(&self, door: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(door);
     }
 
-    /// Closes all doors and waits for what is under way.
+    /// Stops all listeners and waits for their tasks.
     pub async fn shut_down(self) {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
     }
 
-    /// Opens a submission door: with STARTTLS, or with TLS from the first byte.
+    /// Opens a submission listener, with STARTTLS or implicit TLS.
     ///
     /// # Errors
-    /// [`ServeError::Bind`].
+    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub fn listen_submission(
         &self,
         config: &Config,
@@ -243,14 +237,14 @@ impl Listeners {
         address: SocketAddr,
         tls: (ServerConfigReceiver, bool),
     ) -> Result<SocketAddr, ServeError> {
-        let (door, answers) = self.submission_door(config, world, tls);
-        self.listen_smtp(address, door, answers)
+        let (door, handler) = self.submission_door(config, world, tls);
+        self.listen_smtp(address, door, handler)
     }
 
-    /// Opens submission with STARTTLS on a socket that is bound already.
+    /// Opens submission with STARTTLS on a bound socket.
     ///
     /// # Errors
-    /// [`ServeError::System`].
+    /// Returns [`ServeError::System`] if the socket fails.
     pub fn submission_on(
         &self,
         config: &Config,
@@ -258,8 +252,8 @@ impl Listeners {
         socket: TcpListener,
         tls: ServerConfigReceiver,
     ) -> Result<SocketAddr, ServeError> {
-        let (door, answers) = self.submission_door(config, world, (tls, false));
-        self.listen_smtp_on(socket, door, answers)
+        let (door, handler) = self.submission_door(config, world, (tls, false));
+        self.listen_smtp_on(socket, door, handler)
     }
 
     fn submission_door(
@@ -275,10 +269,10 @@ impl Listeners {
         (door, SubmissionHandler::new(world.intake.clone(), config.submission.username.clone()))
     }
 
-    /// Opens a door for trusted hosts.
+    /// Opens a listener for trusted hosts.
     ///
     /// # Errors
-    /// [`ServeError::Bind`].
+    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub fn listen_relay(
         &self,
         world: &Services,
@@ -302,10 +296,10 @@ impl Listeners {
         Ok(local)
     }
 
-    /// Opens a door for the world: with STARTTLS, as mail hosts know it.
+    /// Opens a listener for mail from other servers, with STARTTLS.
     ///
     /// # Errors
-    /// [`ServeError::Bind`].
+    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub fn listen_mx(
         &self,
         config: &Config,
@@ -320,7 +314,7 @@ impl Listeners {
         self.listen_smtp(address, door, MxHandler::new(world.inbound.clone(), config.mx.abuse_limits()))
     }
 
-    /// What all sessions of a door share.
+    /// Builds the settings of a listener's sessions.
     #[must_use]
     pub fn settings(
         &self,
@@ -332,34 +326,34 @@ impl Listeners {
         build_session_settings(config, (role, tls), limits, &self.capacity)
     }
 
-    /// Opens any SMTP door.
+    /// Opens an SMTP listener.
     ///
     /// # Errors
-    /// [`ServeError::Bind`].
+    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub fn listen_smtp(
         &self,
         address: SocketAddr,
         door: ListenerConfig,
-        answers: impl SessionHandler,
+        handler: impl SessionHandler,
     ) -> Result<SocketAddr, ServeError> {
-        let listener = Listener::bind(address, door, Arc::new(answers), Arc::clone(self.capacity.connection_limiter()));
+        let listener = Listener::bind(address, door, Arc::new(handler), Arc::clone(self.capacity.connection_limiter()));
         self.spawn_listener(listener.map_err(|error| ServeError::Bind { address: address.to_string(), error })?)
     }
 
-    /// Opens an SMTP door on a socket that is bound already.
+    /// Opens an SMTP listener on a bound socket.
     ///
     /// # Errors
-    /// [`ServeError::System`].
+    /// Returns [`ServeError::System`] if the socket fails.
     pub fn listen_smtp_on(
         &self,
         socket: TcpListener,
         door: ListenerConfig,
-        answers: impl SessionHandler,
+        handler: impl SessionHandler,
     ) -> Result<SocketAddr, ServeError> {
         self.spawn_listener(Listener::from_socket(
             socket,
             door,
-            Arc::new(answers),
+            Arc::new(handler),
             Arc::clone(self.capacity.connection_limiter()),
         )?)
     }
@@ -370,13 +364,13 @@ impl Listeners {
         let stop = self.stop.clone();
         self.spawn(async move {
             if !listener.serve(stop).await {
-                tracing::warn!(address = %local, "sessions that did not end in time were cut off");
+                tracing::warn!(address = %local, "sessions were cut off at the end of the shutdown timeout");
             }
         });
         Ok(local)
     }
 
-    /// What an API listener shares; it is reached here unless the configuration says otherwise.
+    /// Builds the state of an API listener. `reached_at` is its base URL if none is configured.
     fn api_state(
         &self,
         world: &Services,
@@ -386,7 +380,7 @@ impl Listeners {
     ) -> Arc<AppState> {
         let base_url = config.api.base_url.as_deref().unwrap_or(reached_at);
         let secrets = config.billing.stripe_webhook_secrets.iter();
-        let options = api::room::ApiOptions {
+        let options = api::state::ApiOptions {
             upgrade_url: config.billing.upgrade_url.clone(),
             billing_secrets: secrets.map(|SecretString(secret)| secret.clone()).collect(),
             proxies: self.proxies.clone(),
@@ -401,15 +395,15 @@ impl Listeners {
                 .filter(|_| !config.mx.listen.is_empty())
                 .map(|mode| OwnMtaStsPolicy { mode, mx: config.hostname.clone() }),
             overlay,
-            ..api::room::ApiOptions::new(base_url)
+            ..api::state::ApiOptions::new(base_url)
         };
         AppState::new(world.intake.clone(), options)
     }
 
-    /// Opens the API.
+    /// Opens an API listener.
     ///
     /// # Errors
-    /// [`ServeError::Bind`].
+    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub async fn listen_api(
         &self,
         world: &Services,
@@ -419,15 +413,15 @@ impl Listeners {
     ) -> Result<SocketAddr, ServeError> {
         let (listener, local) = bind(address).await?;
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let room = self.api_state(world, config, &format!("{scheme}://{local}"), None);
-        self.api_on(listener, tls, room);
+        let state = self.api_state(world, config, &format!("{scheme}://{local}"), None);
+        self.api_on(listener, tls, state);
         Ok(local)
     }
 
-    /// Opens the API without TLS on a socket that is bound already, with pages beside it.
+    /// Opens the API without TLS on a bound socket, with further pages.
     ///
     /// # Errors
-    /// [`ServeError::System`].
+    /// Returns [`ServeError::System`] if the socket fails.
     pub fn api_with(
         &self,
         world: &Services,
@@ -436,39 +430,39 @@ impl Listeners {
         overlay: Arc<dyn Overlay>,
     ) -> Result<SocketAddr, ServeError> {
         let local = socket.local_addr()?;
-        let room = self.api_state(world, config, &format!("http://{local}"), Some(overlay));
-        self.api_on(socket, None, room);
+        let state = self.api_state(world, config, &format!("http://{local}"), Some(overlay));
+        self.api_on(socket, None, state);
         Ok(local)
     }
 
-    fn api_on(&self, listener: TcpListener, tls: Option<api::serve::TlsConfigReceiver>, room: Arc<AppState>) {
-        let _ = self.api_state.set(Arc::clone(&room));
+    fn api_on(&self, listener: TcpListener, tls: Option<api::serve::TlsConfigReceiver>, state: Arc<AppState>) {
+        let _ = self.api_state.set(Arc::clone(&state));
         let stop = self.stop.clone();
         self.spawn(async move {
-            if let Err(error) = api::serve::serve_api(listener, tls, room, stop).await {
-                tracing::error!(%error, "the API's listener failed");
+            if let Err(error) = api::serve::serve_api(listener, tls, state, stop).await {
+                tracing::error!(%error, "API listener failed");
             }
         });
     }
 
-    /// Opens the door to which the authority comes for proofs by HTTP-01.
+    /// Opens the listener for HTTP-01 challenges.
     ///
     /// # Errors
-    /// [`ServeError::Bind`].
+    /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub async fn listen_challenges(
         &self,
-        keeper: &Arc<CertificateRenewer>,
+        renewer: &Arc<CertificateRenewer>,
         address: SocketAddr,
     ) -> Result<SocketAddr, ServeError> {
         let (listener, local) = bind(address).await?;
-        let (keeper, stop) = (Arc::clone(keeper), self.stop.clone());
+        let (renewer, stop) = (Arc::clone(renewer), self.stop.clone());
         let answer = move |host: String, token: String| {
-            let keeper = Arc::clone(&keeper);
-            async move { keeper.http_challenge_response(&host, &token).await }
+            let renewer = Arc::clone(&renewer);
+            async move { renewer.http_challenge_response(&host, &token).await }
         };
         self.spawn(async move {
             if let Err(error) = api::serve::serve_acme_challenges(listener, answer, stop).await {
-                tracing::error!(%error, "the listener for certificate authorities failed");
+                tracing::error!(%error, "ACME HTTP-01 listener failed");
             }
         });
         Ok(local)
@@ -478,7 +472,7 @@ impl Listeners {
 /// Binds a TCP listener.
 ///
 /// # Errors
-/// [`ServeError::Bind`].
+/// Returns [`ServeError::Bind`] if the address cannot be bound.
 pub async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
     let failed = |error| ServeError::Bind { address: address.to_string(), error };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -486,11 +480,11 @@ pub async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Serv
     Ok((listener, local))
 }
 
-/// What SMTP clients are told: the first listener, with STARTTLS if there is one.
-fn submission_endpoint(config: &Config) -> api::room::SubmissionEndpoint {
+/// Submission endpoint that customers are shown: the first listener with STARTTLS, otherwise one with implicit TLS.
+fn submission_endpoint(config: &Config) -> api::state::SubmissionEndpoint {
     let own = &config.submission;
     let (clear, implicit) = (own.listen.first(), own.implicit_tls.first());
-    api::room::SubmissionEndpoint {
+    api::state::SubmissionEndpoint {
         host: config.hostname.to_string(),
         port: clear.or(implicit).map_or(SUBMISSION_PORT, SocketAddr::port),
         implicit_tls: clear.is_none() && implicit.is_some(),
@@ -498,7 +492,7 @@ fn submission_endpoint(config: &Config) -> api::room::SubmissionEndpoint {
     }
 }
 
-/// What sessions of submission and of relays follow.
+/// Session settings of submission, relay and MX listeners.
 fn session_settings(config: &Config, capacity: &Capacity) -> [Arc<SessionSettings>; 3] {
     let budget = Arc::clone(capacity.content_budget(ListenerRole::Mx));
     let mx = SessionSettings::new(ListenerRole::Mx, config.hostname.clone(), config.mx.session_limits(), budget, true);
@@ -532,7 +526,7 @@ fn build_session_settings(
 fn effective_limits(config: &Config, role: ListenerRole, limits: SessionLimits) -> SessionLimits {
     let own = &config.submission;
     let sessions_per_address_max = match role {
-        // Trusted hosts are few and busy: one address may have all sessions.
+        // Trusted hosts are few and busy: one address may use all sessions.
         ListenerRole::Relay => limits.sessions_per_address_max,
         ListenerRole::Submission | ListenerRole::Mx => own.sessions_per_address_max,
     };
@@ -544,57 +538,58 @@ fn effective_limits(config: &Config, role: ListenerRole, limits: SessionLimits) 
     }
 }
 
-/// Runs the server until SIGTERM or SIGINT. `file` is the configuration's, read again on SIGHUP. With `send` a queue that
-/// is held since its store was restored is let go.
+/// Runs the server until SIGTERM or SIGINT. `file` is the configuration file, which SIGHUP reloads. With `send`, the
+/// hold that a restore set on the queue is lifted.
 ///
 /// # Errors
-/// [`ServeError`].
+/// Returns why the server did not start or why it stopped.
 pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), ServeError> {
-    // Heard from the first moment: a signal before that would end the process where it stands.
+    // Handles signals from the start: an earlier signal would kill the process.
     let mut signals = ServiceSignals::new()?;
-    let figures =
+    let recorder =
         PrometheusBuilder::new().install_recorder().map_err(|error| ServeError::Metrics(error.to_string()))?;
     crate::metric_help::describe_metrics();
     let certificates = Certificate::from_config(&config)?.as_ref().map(ActiveCertificates::new).transpose()?;
     let world = tokio::select! {
         built = Services::build(&config) => built?,
-        // Other nodes, or a database, may keep us waiting for long.
+        // Waiting for other nodes or a database can take long.
         () = signals.stop.wait() => return Ok(()),
     };
     if send {
         world.worker.lift_queue_hold().await?;
     }
-    let keeper = match AcmeSettings::from_config(&config) {
-        Some(wish) => Some(CertificateRenewer::open(wish, &world).await?),
+    let renewer = match AcmeSettings::from_config(&config) {
+        Some(settings) => Some(CertificateRenewer::open(settings, &world).await?),
         None => None,
     };
-    let certificates = keeper.as_ref().map(|keeper| Arc::clone(keeper.certificates())).or(certificates.map(Arc::new));
-    let doors = Listeners::new(&config, world.entropy.u64());
+    let certificates =
+        renewer.as_ref().map(|renewer| Arc::clone(renewer.certificates())).or(certificates.map(Arc::new));
+    let listeners = Listeners::new(&config, world.entropy.u64());
     let operator = admin::bind(&config.data_dir)?;
     let operators_socket = config.data_dir.join(admin::SOCKET);
-    let shown = (certificates.as_deref(), keeper.as_ref());
-    let opened = open_listeners(&config, &world, &doors, shown, figures.clone()).await;
+    let shown = (certificates.as_deref(), renewer.as_ref());
+    let opened = open_listeners(&config, &world, &listeners, shown, recorder.clone()).await;
     if let Err(error) = opened {
-        tokio::join!(doors.shut_down(), world.worker.drain());
+        tokio::join!(listeners.shut_down(), world.worker.drain());
         world.close().await;
         return Err(error);
     }
     world.warn_if_sandbox_unusable().await;
     world.start();
-    doors.spawn(affairs::run(world.intake.clone(), doors.stop.clone()));
-    let standing = keeper.as_ref().map(|keeper| keeper.status());
-    open_admin_socket(&config, &world, &doors, (operator, standing));
-    // Without systemd there is nobody to tell.
+    listeners.spawn(affiliate_jobs::run(world.intake.clone(), listeners.stop.clone()));
+    let status = renewer.as_ref().map(|renewer| renewer.status());
+    open_admin_socket(&config, &world, &listeners, (operator, status));
+    // Fails without systemd, which is no error.
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
     tracing::info!(hostname = %config.hostname, "ready");
     let mut reload = ConfigReloader::new(file, config);
-    let inside = ReloadTargets { services: &world, listeners: &doors, certificates: certificates.as_deref() };
-    let ended = run_until_stopped(&inside, &mut reload, &figures, &mut signals).await;
+    let inside = ReloadTargets { services: &world, listeners: &listeners, certificates: certificates.as_deref() };
+    let ended = run_until_stopped(&inside, &mut reload, &recorder, &mut signals).await;
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Stopping]);
-    tracing::info!("closing: no new mail is taken, attempts under way are finished");
-    // Both have their own bound; together they stay within what a service manager waits.
-    tokio::join!(doors.shut_down(), world.worker.drain());
-    // A disk that failed on the way out is no good end either.
+    tracing::info!("shutting down, draining");
+    // Both have timeouts; together they stay within the service manager's timeout.
+    tokio::join!(listeners.shut_down(), world.worker.drain());
+    // A disk failure during the shutdown is an error too.
     let state = world.store.health().state;
     world.close().await;
     let _ = std::fs::remove_file(operators_socket);
@@ -607,92 +602,91 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
 async fn open_listeners(
     config: &Config,
     world: &Services,
-    doors: &Listeners,
-    (certificates, keeper): (Option<&ActiveCertificates>, Option<&Arc<CertificateRenewer>>),
-    figures: PrometheusHandle,
+    listeners: &Listeners,
+    (certificates, renewer): (Option<&ActiveCertificates>, Option<&Arc<CertificateRenewer>>),
+    recorder: PrometheusHandle,
 ) -> Result<(), ServeError> {
     if let Some(certificates) = certificates {
         for address in &config.submission.listen {
-            doors.listen_submission(config, world, *address, (certificates.smtp(), false))?;
+            listeners.listen_submission(config, world, *address, (certificates.smtp(), false))?;
         }
         for address in &config.submission.implicit_tls {
-            doors.listen_submission(config, world, *address, (certificates.smtp(), true))?;
+            listeners.listen_submission(config, world, *address, (certificates.smtp(), true))?;
         }
         for address in &config.mx.listen {
-            doors.listen_mx(config, world, *address, certificates.smtp())?;
+            listeners.listen_mx(config, world, *address, certificates.smtp())?;
         }
     }
     for relay in &config.relay {
         for address in &relay.listen {
-            doors.listen_relay(world, relay, *address)?;
+            listeners.listen_relay(world, relay, *address)?;
         }
     }
     for address in &config.api.listen {
         let tls = certificates.filter(|_| config.api.tls).map(ActiveCertificates::http);
-        doors.listen_api(world, *address, config, tls).await?;
+        listeners.listen_api(world, *address, config, tls).await?;
     }
-    if let Some(keeper) = keeper {
+    if let Some(renewer) = renewer {
         for address in config.tls.acme.iter().flat_map(|acme| &acme.http_listen) {
-            doors.listen_challenges(keeper, *address).await?;
+            listeners.listen_challenges(renewer, *address).await?;
         }
-        // The authority comes when it is asked: by now somebody is at the door.
-        doors.spawn(Arc::clone(keeper).run(doors.stop.clone()));
+        // The first order needs an open listener for its challenge.
+        listeners.spawn(Arc::clone(renewer).run(listeners.stop.clone()));
     }
     for address in &config.ops.listen {
         let (listener, _) = bind(*address).await?;
-        let scrape = Scrape::new(world.clone(), figures.clone(), config.data_dir.clone());
-        let (store, stop) = (world.store.clone(), doors.stop.clone());
-        doors.spawn(async move {
+        let scrape = Scrape::new(world.clone(), recorder.clone(), config.data_dir.clone());
+        let (store, stop) = (world.store.clone(), listeners.stop.clone());
+        listeners.spawn(async move {
             let health = move || api::health::unhealthy_reason(&store.health());
             if let Err(error) = api::serve::serve_ops(listener, move || scrape.render(), health, stop).await {
-                tracing::error!(%error, "the operator's listener failed");
+                tracing::error!(%error, "ops listener failed");
             }
         });
     }
     Ok(())
 }
 
-/// Opens the operator's door, when the API's are open: what an owner may ask is asked there. How certificates by ACME
-/// stand is told there, too.
+/// Opens the admin socket after the API's listeners, whose state it shares.
 pub fn open_admin_socket(
     config: &Config,
     world: &Services,
-    doors: &Listeners,
+    listeners: &Listeners,
     (listener, certificate): (UnixListener, Option<watch::Receiver<CertificateStatus>>),
 ) {
-    let rights = Permissions {
+    let permissions = Permissions {
         default_plan: config.service.default_plan,
         submission_username: config.submission.username.clone(),
         may_advance_clock: config.testing.clock_offset.is_some(),
         data_dir: config.data_dir.clone(),
         certificate,
-        api_state: doors
+        api_state: listeners
             .api_state
             .get()
             .cloned()
-            .unwrap_or_else(|| doors.api_state(world, config, "http://localhost", None)),
+            .unwrap_or_else(|| listeners.api_state(world, config, "http://localhost", None)),
         status: admin::StatusFacts::of(config),
         checking: Arc::new(Semaphore::new(1)),
     };
-    doors.spawn(admin::serve(listener, world.clone(), rights, doors.stop.clone()));
+    listeners.spawn(admin::serve(listener, world.clone(), permissions, listeners.stop.clone()));
 }
 
-/// SIGTERM and SIGINT: the end.
+/// SIGTERM and SIGINT, which stop the server.
 pub struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl StopSignals {
-    /// Hears them from now on.
+    /// Installs the signal handlers.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The handlers cannot be installed.
     pub fn new() -> std::io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// Returns when one has come.
+    /// Waits for one of the signals.
     pub async fn wait(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -701,7 +695,7 @@ impl StopSignals {
     }
 }
 
-/// What the service manager says by signals.
+/// Signals of the service manager.
 struct ServiceSignals {
     stop: StopSignals,
     hang_up: Signal,
@@ -713,11 +707,11 @@ impl ServiceSignals {
     }
 }
 
-/// Waits for the signal to stop; meanwhile answers SIGHUP, the watchdog and the figures.
+/// Waits for the stop signal; meanwhile handles SIGHUP, the watchdog and the recorder's upkeep.
 async fn run_until_stopped(
     inside: &ReloadTargets<'_>,
     reload: &mut ConfigReloader,
-    figures: &PrometheusHandle,
+    recorder: &PrometheusHandle,
     signals: &mut ServiceSignals,
 ) -> Result<(), ServeError> {
     let world = inside.services;
@@ -727,14 +721,14 @@ async fn run_until_stopped(
             () = signals.stop.wait() => return Ok(()),
             _ = signals.hang_up.recv() => reload.reload(inside),
             _ = heartbeat.tick() => {
-                // Both are over only with a restart: the service manager is to make one.
+                // Only a restart recovers from both, so the process ends and the service manager restarts it.
                 if let StoreState::Fenced(why) = world.store.health().state {
                     return Err(ServeError::Fenced(why));
                 }
                 if world.worker.has_failed() {
                     return Err(ServeError::Panicked);
                 }
-                figures.run_upkeep();
+                recorder.run_upkeep();
                 let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Watchdog]);
             }
         }

@@ -1,13 +1,13 @@
-//! `etc/postrider.toml` is the documentation of the configuration: every line that shows a default must
-//! be that default, and every line must be understood when its `#` is removed.
+//! `etc/postrider.toml` documents the configuration: a line that shows a default must show the real default, and every
+//! line must be valid once its leading `#` is removed.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use postrider::config;
 
 const DOCUMENTED: &str = include_str!("../etc/postrider.toml");
 
-/// Keys that have no default: the line shows an example.
+/// Keys without a default; their lines show examples.
 const EXAMPLES: &[&str] = &[
     "url",
     "token",
@@ -40,7 +40,7 @@ const EXAMPLES: &[&str] = &[
     "upgrade_url",
 ];
 
-/// A section, a key, and the line that sets it.
+/// All documented keys: section, key, and the line that sets it.
 fn documented_keys() -> Vec<(String, String, String)> {
     let mut section = String::new();
     let mut keys = Vec::new();
@@ -66,7 +66,7 @@ fn read(more: &str) -> String {
 }
 
 #[test]
-fn whatever_is_documented_can_be_set_by_the_environment() {
+fn every_documented_key_can_be_set_by_an_environment_variable() {
     for (section, key, line) in documented_keys() {
         if section.starts_with("[[") {
             continue;
@@ -80,9 +80,9 @@ fn whatever_is_documented_can_be_set_by_the_environment() {
             assert!(config.ignored_variables.is_empty(), "{name}");
         }
         if let Err(problems) = read {
-            // One setting may ask for another; each is known, and takes its value.
+            // A setting may require another one. The key itself must be known and its value accepted.
             let is_unread = |problem: &config::ConfigProblem| {
-                [" is no key of ", ", and takes "].iter().any(|part| problem.text.contains(part))
+                [" is not a key of ", ", but must be "].iter().any(|part| problem.text.contains(part))
             };
             assert!(!problems.iter().any(is_unread), "{name}: {problems:?}");
         }
@@ -90,7 +90,7 @@ fn whatever_is_documented_can_be_set_by_the_environment() {
 }
 
 #[test]
-fn a_list_of_secrets_is_a_list_in_the_environment_too() {
+fn an_environment_variable_can_hold_a_list_of_secrets() {
     let given = |text: &str| {
         let environment = [("POSTRIDER_BILLING_STRIPE_WEBHOOK_SECRETS".to_owned(), text.to_owned())];
         let config = config::from_text("hostname = \"mx1.example.net\"\n[api]\nlisten = \"[::1]:1\"\n", environment);
@@ -102,13 +102,13 @@ fn a_list_of_secrets_is_a_list_in_the_environment_too() {
 }
 
 #[test]
-fn name_servers_are_one_or_a_list() {
+fn dns_servers_accepts_a_string_or_a_list() {
     let one = read("[dns]\nservers = \"127.0.0.1:5300\"\n");
     assert_eq!(one, read("[dns]\nservers = [\"127.0.0.1:5300\"]\n"));
 }
 
 #[test]
-fn what_is_shown_as_default_is_the_default() {
+fn documented_defaults_equal_the_real_defaults() {
     let keys = documented_keys();
     assert!(keys.len() > 30, "the scan finds the keys: {keys:?}");
     let default = read("");
@@ -126,7 +126,7 @@ fn what_is_shown_as_default_is_the_default() {
 }
 
 #[test]
-fn the_sample_is_a_configuration_once_the_hostname_is_set() {
+fn the_sample_is_valid_once_the_hostname_is_set() {
     let text = DOCUMENTED.replace("\"mx1.example.net\"", "\"mx.acme.example\"");
     let config = config::from_text(&text, []).unwrap();
     assert_eq!(config.hostname.as_str(), "mx.acme.example");
@@ -134,7 +134,7 @@ fn the_sample_is_a_configuration_once_the_hostname_is_set() {
 }
 
 #[test]
-fn every_line_is_understood() {
+fn every_line_of_the_sample_is_valid() {
     let mut text = String::new();
     for line in DOCUMENTED.lines() {
         let bare = line.strip_prefix('#').unwrap_or(line);
@@ -143,15 +143,17 @@ fn every_line_is_understood() {
         text.push('\n');
     }
     let problems = config::from_text(&text, []).err().unwrap_or_default();
-    // The example's files are not there, and its example addresses are given once.
+    // The files named in the sample do not exist.
     assert!(
-        problems.iter().all(|p| p.text.contains("No such file") || p.text.contains("certificate")),
+        problems
+            .iter()
+            .all(|p| p.text.contains("No such file") || p.text.contains("certificate") || p.text.contains("challenge")),
         "{problems:#?}"
     );
 }
 
 #[test]
-fn every_key_is_taken_on_or_left_at_a_reload() {
+fn reload_handles_every_documented_key() {
     let names = |(section, key, _): &(String, String, String)| match section.trim_matches(['[', ']']) {
         "" => key.clone(),
         section @ ("delivery.pace" | "delivery.replies" | "delivery.smarthosts" | "delivery.pools") => {
@@ -165,8 +167,8 @@ fn every_key_is_taken_on_or_left_at_a_reload() {
 }
 
 #[test]
-fn a_build_that_is_not_optimised_says_so_once() {
-    // The log begins once the configuration is read; the server ends at a port that is taken.
+fn an_unoptimised_build_logs_one_warning() {
+    // The log starts after the configuration is read. The server then exits because the port is in use.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (directory, config) = (tempfile::tempdir().unwrap(), tempfile::NamedTempFile::new().unwrap());
     let text = format!(
@@ -177,6 +179,6 @@ fn a_build_that_is_not_optimised_says_so_once() {
     std::fs::write(config.path(), text).unwrap();
     let mut serve = std::process::Command::new(env!("CARGO_BIN_EXE_postrider"));
     let done = serve.arg("serve").arg("--config").arg(config.path()).env_remove("RUST_LOG").output().unwrap();
-    let told = String::from_utf8_lossy(&done.stderr).matches("this build is not optimised").count();
-    assert_eq!(told, usize::from(cfg!(debug_assertions)), "{done:?}");
+    let warnings = String::from_utf8_lossy(&done.stderr).matches("this is a debug build").count();
+    assert_eq!(warnings, usize::from(cfg!(debug_assertions)), "{done:?}");
 }

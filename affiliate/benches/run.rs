@@ -1,15 +1,11 @@
-//! Drafting, approving and cancelling a run of very many partners, on disk.
+//! Benchmark of drafting, approving and cancelling a very large run on disk.
 //!
-//! `cargo bench -p affiliate --bench run` drafts 100,000 of them; `PARTNERS=1000` fewer. It prints seconds, partners a
-//! second, and the most memory that the process had: that does not grow with the run. The bar is 30 seconds for the draft.
+//! `cargo bench -p affiliate --bench run` drafts 100,000 partners; `PARTNERS=1000` drafts fewer. It prints seconds,
+//! partners per second and peak memory, which must not grow with the run. Target: 30 seconds for the draft.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a benchmark that cannot go on fails, and says what it saw"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark fails by panicking, and prints its results")]
 
-use affiliate::office::no_extension;
+use affiliate::service::no_extension;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -34,7 +30,7 @@ use queue::entropy::Entropy;
 use store::affiliate::{campaign, commission, partner, partner_link, program, referral};
 use store::engine::{Batch, RedbOptions, Store};
 
-/// Partners that one commit writes.
+/// Partners per commit.
 const AT_ONCE: usize = 500;
 
 fn terms() -> CommissionTerms {
@@ -92,7 +88,7 @@ async fn program(ledger: &Ledger, (account, plan): (AccountId, CampaignId), now:
     ledger.store().commit(batch).await.unwrap();
 }
 
-/// A partner with one lead and its bounty, earned.
+/// Writes a partner with one lead and its earned bounty.
 async fn partner_of(
     ledger: &Ledger,
     batch: &mut Batch,
@@ -192,7 +188,7 @@ fn bounty(lead: &Referral, plan: CampaignId, id: CommissionId) -> Commission {
     }
 }
 
-/// The most memory that the process had, in megabytes.
+/// Peak memory of the process in MB.
 fn memory_mb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
@@ -206,9 +202,9 @@ fn start() -> Instant {
 
 fn told(what: &str, partners: usize, began: Instant) {
     let seconds = began.elapsed().as_secs_f64();
-    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    #[expect(clippy::cast_precision_loss, reason = "an approximate figure for display")]
     let rate = partners as f64 / seconds;
-    println!("{what}: {seconds:.2} s, {rate:.0} partners/s, at most {} MB", memory_mb());
+    println!("{what}: {seconds:.2} s, {rate:.0} partners/s, peak memory {} MB", memory_mb());
 }
 
 async fn measure(partners: usize) {

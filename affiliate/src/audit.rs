@@ -1,10 +1,14 @@
-//! The audit: whether the books are as they must be (completions-affiliate.md 3, invariants I1 to I12).
+//! Audit of the affiliate ledger: checks invariants I1 to I12 (completions-affiliate.md 3) and reports violations.
 //!
-//! It reads page by page and keeps nothing but what is broken, of that at most [`BROKEN_MAX`]. What the types make
-//! impossible is not asked again: a line that is reversed or pending has no payout, one that is paid has one (half of I3
-//! and of I6), and all states of a line add up (I4); what was paid is what paid payouts come to, since each comes to its
-//! lines (I2), and a line is paid where its payout is (I3). What of I10 cannot be asked afterwards stands in [`events`].
-//! I12 is of the doors: there is no operation of an API key's that moves a run.
+//! The audit reads page by page and collects at most [`VIOLATIONS_MAX`] violations. It does not repeat what the types
+//! guarantee:
+//! - A reversed or pending line has no payout, and a paid line has one (half of I3 and I6).
+//! - Every line is in exactly one state (I4).
+//! - The paid balance equals the sum of paid payouts: a payout equals its lines (I2), and a line is paid if its payout
+//!   is (I3).
+//!
+//! The `events` module lists the parts of I10 that cannot be checked afterwards. I12 needs no check: no API key
+//! operation changes a payout run.
 
 mod events;
 mod ledger;
@@ -20,88 +24,82 @@ use store::affiliate::program;
 
 use crate::ledger::{Ledger, LedgerError};
 
-/// Findings that are kept.
+/// Maximum number of reported violations.
 pub const VIOLATIONS_MAX: usize = 1_000;
-/// Rows of a page.
 const PAGE_ROWS: usize = 200;
 
 mail::words! {
-    /// An invariant.
+    /// An invariant of the ledger.
     Invariant {
-        /// One line of an invoice and level, one bounty of a referral.
+        /// One line per invoice and level, one bounty per referral.
         I1 = "I1",
-        /// A payout comes to its lines and adjustments, a run to its payouts.
+        /// A payout equals the sum of its lines and adjustments, a run the sum of its payouts.
         I2 = "I2",
-        /// A line is paid where its payout is, and in one payout at most.
+        /// A line is paid if its payout is paid, and belongs to at most one payout.
         I3 = "I3",
-        /// The number of a partner's paying customers and of whom it brought, a referral's sums: the lines of the books add up.
+        /// Stored counts and sums (paying customers, referrals by link, revenue, balances) equal what the rows add up
+        /// to.
         I4 = "I4",
-        /// What may not earn has no open line.
+        /// A referral that may not earn has no open line.
         I5 = "I5",
-        /// Amounts and times are possible.
+        /// Amounts are positive and times are in order.
         I6 = "I6",
-        /// A person is claimed once.
+        /// An email or customer is claimed by one referral only.
         I7 = "I7",
-        /// There is one default campaign, each partner has its primary link, and no two links have one token.
+        /// There is one default campaign, each partner has one primary link, and tokens are unique.
         I8 = "I8",
-        /// All that was heard is worked into the ledger.
+        /// Every stored fact of the processor is reflected in the ledger.
         I9 = "I9",
-        /// Each move was told of once.
+        /// Each state change emitted exactly one event.
         I10 = "I10",
-        /// Nobody recruits itself.
+        /// No partner is its own recruiter, directly or through others.
         I11 = "I11",
     }
 }
 
-/// Something that is not as it must be.
+/// A violated invariant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// What it breaks.
     pub invariant: Invariant,
-    /// Whose id.
+    /// Id of the row, or the processor's id of the invoice.
     pub subject: String,
-    /// In words.
+    /// Description for the operator.
     pub message: String,
 }
 
-/// How many rows were looked at.
+/// Number of rows that were checked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct AuditCounts {
-    /// Partners.
     pub partners: usize,
-    /// Referrals.
     pub referrals: usize,
-    /// Commissions.
     pub commissions: usize,
-    /// Payouts.
     pub payouts: usize,
 }
 
-/// What an audit came to.
+/// Result of an audit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AuditReport {
-    /// Whether nothing is broken.
+    /// True if there is no violation.
     pub ok: bool,
-    /// What was looked at.
     pub checked: AuditCounts,
-    /// What is broken.
+    /// The violations, at most [`VIOLATIONS_MAX`].
     pub broken: Vec<Violation>,
 }
 
-/// An audit under way.
+/// State of a running audit.
 struct Auditor<'l> {
     ledger: &'l Ledger,
     program: AffiliateProgram,
-    /// When events must tell of everything.
+    /// The period for which every change must have its event.
     period: events::AuditedPeriod,
     checked: AuditCounts,
     broken: Vec<Violation>,
 }
 
-/// Audits an account's books. Of books that are written meanwhile it may find what is only half read.
+/// Audits an account's ledger. Concurrent writes may cause false violations, because rows are read one after another.
 ///
 /// # Errors
-/// There is no program; the store cannot be read.
+/// The account has no program; the store cannot be read.
 pub fn audit<'a>(ledger: &'a Ledger, account: AccountId) -> BoxFuture<'a, Result<AuditReport, LedgerError>> {
     Box::pin(async move {
         let program = program::get(ledger.store(), account).await?.ok_or(LedgerError::NotSetUp)?;
@@ -121,7 +119,7 @@ impl Auditor<'_> {
         self.program.account
     }
 
-    /// Notes that something is broken, unless it is not.
+    /// Records a violation unless `holds`.
     fn check(&mut self, holds: bool, invariant: Invariant, subject: impl ToString, message: impl FnOnce() -> String) {
         if !holds && self.broken.len() < VIOLATIONS_MAX {
             self.broken.push(Violation { invariant, subject: subject.to_string(), message: message() });
@@ -129,7 +127,7 @@ impl Auditor<'_> {
     }
 }
 
-/// The next page after another.
+/// Returns the request for the page after `page`; the first page for `None`, no request after the last.
 fn next_page<T>(page: Option<&ListPage<T>>) -> Option<ListPageRequest> {
     let before = match page {
         None => None,

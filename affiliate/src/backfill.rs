@@ -1,22 +1,23 @@
-//! Back-filling: the processor is asked for what happened before its events came here, and what it answers goes the way
-//! of its events.
+//! Back-fill: reads the processor's history from before its webhooks were connected, and ingests it like events.
 //!
 //! ```text
 //! window of time ─► checkouts, customers, subscriptions, invoices, refunded charges, refunds, disputes, credit notes, and
-//!                   its events, as far as it keeps them; each oldest first
-//!                     ─► [Ledger::take_asked] ─► … ─► the next window, when this one is booked
+//!                   its events, as far as it retains them; each oldest first
+//!                     ─► [Ledger::ingest_fetched_object] ─► … ─► the next window, when this one is committed
 //! ```
 //!
-//! Lists come newest first, and what is a customer's first invoice goes by what is heard first: so time is gone through in
-//! windows, each of which is read whole and turned round. A window that was cut off is read again, which changes nothing.
-//! Until it is told, a window is the bytes of the answers, paid for by one permit: a window that does not fit is cut.
+//! The processor lists newest first, but the result depends on which of a customer's invoices is ingested first. So a
+//! back-fill goes through time in windows; each is read whole and reversed. A window that was interrupted is read
+//! again, which changes nothing. Until it is ingested, a window is held as the bytes of the responses, paid for by one
+//! permit. A window that does not fit is shortened.
 //!
-//! Who begins with a window writes that down first. So a window that ends the process is not begun again and again: after
-//! three such ends, or others, the back-fill has failed.
+//! A process writes to the store that it begins a window before it reads it. After three failed attempts in
+//! a row (the process ended, or an error occurred) the back-fill fails. So a window that crashes the process is not
+//! retried forever.
 //!
-//! Invoices are listed by when they were made, and count by when they were paid: so windows begin a year before the time
-//! that is asked for, and of those only what was paid since is told. What else changed since in what is older (a refund
-//! has a list of its own) the events of the last thirty days tell.
+//! Invoices are listed by creation but count by payment. So windows begin one year before `since`, and from that year
+//! only invoices paid since then are ingested. Other changes to older objects come from the events of the last 30 days;
+//! refunds have a list of their own.
 
 use std::collections::BTreeMap;
 use std::future::{Future, pending};
@@ -30,31 +31,31 @@ use mail::affiliate::backfill::{Backfill, BackfillStatus, WindowResult};
 use mail::affiliate::commission::Commission;
 use mail::affiliate::program::AffiliateProgram;
 use mail::id::{AccountId, BackfillId};
-use queue::courier::http::ResponsePermit;
+use queue::client::http::ResponsePermit;
 use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{backfill, commission, program};
 use store::engine::{Batch, ReadError};
 use tokio::time::timeout;
 
-use crate::asking::{StripeAnswer, StripeClient, StripeError, StripeList, StripeRefusal, escaped};
-use crate::comparing::dispute_event_type;
-use crate::lanes::{AccountJob, FairExecutor};
+use crate::error::{AffiliateError, AffiliateNoun, ConflictReason};
+use crate::fair_executor::{AccountJob, FairExecutor};
 use crate::ledger::{IngestOutcome, Ledger, LedgerError};
-use crate::office::{AffiliateService, CommitResult, ExtendCommit};
 use crate::processor::ProcessorJson;
-use crate::refusal::{AffiliateError, AffiliateNoun, ConflictReason};
+use crate::reconciliation::dispute_event_type;
+use crate::service::{AffiliateService, CommitResult, ExtendCommit};
+use crate::stripe_client::{StripeAnswer, StripeClient, StripeError, StripeList, StripeRefusal, escaped};
 
-/// How often is looked for one to go on with.
+/// Poll interval for running back-fills.
 const EVERY: SignedDuration = SignedDuration::from_secs(2);
-/// Pages of one list in a window, unless the window is as short as can be.
+/// Maximum pages of one list in a window, except in the shortest window.
 const PAGES_MAX: usize = 5;
-/// Pages of the shortest window, if they fit into its memory.
+/// Maximum pages of one list in the shortest window.
 const PAGES_MAX_OF_SHORTEST: usize = 100;
-/// Before this nobody was paid by the processor.
+/// Unix time of the default start, 2011-01-01: the processor had no payments before.
 const BEGINNING: i64 = 1_293_840_000;
-/// For how long the processor keeps its events (Stripe: 30 days).
+/// Event retention of the processor (Stripe: 30 days).
 const EVENTS_KEPT: SignedDuration = SignedDuration::from_hours(24 * 30);
-/// Which of them are asked for: those that something follows from, of which Stripe takes twenty names.
+/// Event types that are fetched: those that change the ledger. Stripe accepts up to 20 types.
 const EVENT_TYPES: [&str; 20] = [
     "account.updated",
     "charge.dispute.closed",
@@ -78,22 +79,22 @@ const EVENT_TYPES: [&str; 20] = [
     "transfer.reversed",
 ];
 const SECONDS_OF_DAY: i64 = 86_400;
-/// Lines that are counted at once.
+/// Page size when the commissions written by a back-fill are counted.
 const LINES_AT_ONCE: usize = 500;
-/// Back-fills that are looked for at once.
+/// Maximum number of running back-fills per poll.
 const OPEN_MAX: usize = 1_000;
-/// How long a window may take, so that a slow processor gives the lane back to others; then the window is cut.
+/// Time limit of one window, so that a slow processor does not block other accounts; the window is then shortened.
 const WINDOW_TIMEOUT: Duration = Duration::from_mins(5);
-/// Back-fills that go on side by side: together they hold half of the memory for answers at most.
+/// Back-fills that run concurrently. Together they use at most half of the memory budget for responses.
 const LANES: usize = 4;
 
-/// Why a window is not read.
+/// Why a window was not ingested.
 enum WindowError {
-    /// More happened in it than is looked at at once: what the processor did.
+    /// The window has more objects than the limit, or is too slow: shorten it.
     TooLarge(String),
-    /// The processor does not answer as it must, or the store cannot be read or written.
+    /// The processor's response is unusable, or the store failed: retry.
     Refused(AffiliateError),
-    /// The processor refuses once and for all: to ask again is in vain.
+    /// The processor refuses permanently: a retry does not help.
     Denied(AffiliateError),
 }
 
@@ -130,18 +131,18 @@ impl From<StripeError> for AffiliateError {
     }
 }
 
-/// How a list is asked for.
+/// Whether a back-fill can do without a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ListRequirement {
-    /// Without it there is no back-fill.
+    /// The back-fill fails without it.
     Required,
-    /// A processor that does not have it goes without; a key that may not read it does not.
+    /// Skipped if the processor does not have it (404), but the key must be able to read it.
     IfSupported,
-    /// A processor that does not have it, or a key that may not read it, goes without.
+    /// Skipped if the processor does not have it, or the key may not read it.
     Optional,
 }
 
-/// What is in a window, oldest first.
+/// The objects of a window, each list oldest first.
 #[derive(Default)]
 struct BackfillWindow {
     sessions: Vec<ProcessorJson>,
@@ -155,16 +156,16 @@ struct BackfillWindow {
 }
 
 impl AffiliateService {
-    /// Has the past be read into the ledger, from `since` on: from the beginning, when that is not said. With `silent`
-    /// nobody is told of what is written.
+    /// Starts a back-fill from `since` on; from 2011 if it is `None`. With `silent`, no events are emitted.
     ///
     /// # Errors
-    /// The processor cannot be asked, or a back-fill goes on; [`Refusal`].
+    /// `NotConnected` or `NoApiKey` if the processor cannot be queried, `MissingSteps` if the program is not set up,
+    /// and `BackfillRunning` if one is already running.
     pub async fn start_backfill(
         &self,
         account: AccountId,
         (since, silent): (Option<Timestamp>, bool),
-        beside: ExtendCommit<'_, Backfill>,
+        extend_commit: ExtendCommit<'_, Backfill>,
     ) -> Result<Backfill, AffiliateError> {
         let program = self.get_program(account).await?;
         let processor = program.processor.as_ref().ok_or(ConflictReason::NotConnected)?;
@@ -180,23 +181,23 @@ impl AffiliateService {
         let new = Backfill::new(ids, (since, beginning), silent, now);
         let mut batch = Batch::intake();
         backfill::create(&mut batch, &new);
-        beside(&mut batch, &new);
+        extend_commit(&mut batch, &new);
         match self.commit(batch).await? {
             CommitResult::Committed => Ok(new),
             CommitResult::Conflict(_) => Err(ConflictReason::BackfillRunning.into()),
         }
     }
 
-    /// A back-fill.
+    /// Fetches a back-fill.
     ///
     /// # Errors
-    /// There is none; the store cannot be read.
+    /// `NotFound` if there is no such back-fill; the store cannot be read.
     pub async fn backfill(&self, account: AccountId, id: BackfillId) -> Result<Backfill, AffiliateError> {
         backfill::get(self.store(), account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Backfill))
     }
 
-    /// Goes on with back-fills until `stop`: those of this node's partitions, a window of each at a time. Windows that are
-    /// under way then did not end badly, and that is written down.
+    /// Runs the back-fills of this node's partitions until `stop`, one window of each at a time. On `stop`, releases
+    /// the windows in progress, so that they do not count as failures.
     pub fn run_backfills<'a>(&'a self, stop: impl Future<Output = ()> + Send + 'a) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let process = self.new_process_id();
@@ -206,7 +207,7 @@ impl AffiliateService {
             }
             for partitions in self.hall.partition_ranges() {
                 if let Err(refusal) = self.release_backfills(partitions, &process).await {
-                    store::warn_unless_away!(self.store(), %refusal, "it cannot be noted that back-fills did not end badly");
+                    store::warn_unless_away!(self.store(), %refusal, "cannot release the running back-fills");
                 }
             }
         })
@@ -221,7 +222,7 @@ impl AffiliateService {
                 match self.due_backfills(partitions, now).await {
                     Ok(more) => due.extend(more),
                     Err(error) => {
-                        store::warn_unless_away!(self.store(), %error, "back-fills cannot be looked for")
+                        store::warn_unless_away!(self.store(), %error, "cannot list running back-fills")
                     }
                 }
             }
@@ -234,7 +235,7 @@ impl AffiliateService {
         }
     }
 
-    /// Windows that this process has begun with are not under way any more.
+    /// Clears this process's claim on windows, so that their interruption is not counted as a crash.
     async fn release_backfills(&self, partitions: RangeInclusive<u16>, process: &str) -> Result<(), AffiliateError> {
         for before in backfill::list_running(self.store(), partitions, OPEN_MAX).await? {
             if before.process.as_deref() == Some(process) {
@@ -251,7 +252,8 @@ impl AffiliateService {
         format!("{:032x}", self.random())
     }
 
-    /// Reads a window of each back-fill of these partitions, as a process of its own. Whether there was one.
+    /// Reads one window of each due back-fill of these partitions, under a new process id. Returns true if any made
+    /// progress.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -271,11 +273,13 @@ impl AffiliateService {
         Ok(open.into_iter().map(|one| (one.account, one.id)).collect())
     }
 
-    /// Reads a window of a back-fill. Whether that is noted.
+    /// Reads one window of a back-fill and logs errors. Returns true if the progress was stored.
     async fn backfill_one(&self, (account, id): AccountJob<BackfillId>, process: &str) -> bool {
         let went_on = self.continue_backfill((account, id), process).await;
         went_on
-            .inspect_err(|refusal| store::warn_unless_away!(self.store(), %account, %refusal, "a back-fill cannot be gone on with"))
+            .inspect_err(
+                |refusal| store::warn_unless_away!(self.store(), %account, %refusal, "back-fill window failed"),
+            )
             .is_ok()
     }
 
@@ -288,22 +292,23 @@ impl AffiliateService {
         if before.status != BackfillStatus::Running {
             return Ok(());
         }
-        // On disk before the work: should the process end in the midst of it, the next one knows.
+        // Stored before the work: if the process ends during the window, the next process counts it as a failure.
         let mut begun = before.clone();
         let begins = begun.begin_window(process, self.now());
         if !self.write_backfill((&before, &begun)).await? || !begins {
             return Ok(());
         }
         let mut after = begun.clone();
-        let too_slow = || Err(WindowError::TooLarge("is too slow for a window of its objects".to_owned()));
+        let too_slow = || Err(WindowError::TooLarge("takes too long to list a window of objects".to_owned()));
         match timeout(WINDOW_TIMEOUT, self.read_window(&begun)).await.unwrap_or_else(|_| too_slow()) {
             Ok(read) => after.advance(read),
             Err(WindowError::TooLarge(why)) => {
                 if !after.shorten_window() {
-                    after.fail(&format!("the processor {why}, in the shortest time that is asked for"), self.now());
+                    after.fail(&format!("the processor {why}, in the shortest window"), self.now());
                 }
             }
-            // The store fails, or the memory is not free: neither is the processor's doing, so that is no bad end.
+            // The store or the memory budget failed. Neither is the processor's fault, so it does not count as a
+            // failure.
             Err(WindowError::Refused(
                 refusal @ (AffiliateError::Read(_)
                 | AffiliateError::Commit(_)
@@ -320,7 +325,7 @@ impl AffiliateService {
         Ok(())
     }
 
-    /// Whether it is written. Who was beaten to it has nothing to add.
+    /// Writes the back-fill's new state. Returns false if another process changed it first.
     async fn write_backfill(&self, (before, after): (&Backfill, &Backfill)) -> Result<bool, AffiliateError> {
         if before == after {
             return Ok(true);
@@ -330,12 +335,12 @@ impl AffiliateService {
         let is_written = matches!(self.commit(batch).await?, CommitResult::Committed);
         if is_written && after.status != BackfillStatus::Running {
             let (account, status) = (after.account, after.status.as_str());
-            tracing::info!(%account, status, error = after.error, "a back-fill ended");
+            tracing::info!(%account, status, error = after.error, "back-fill ended");
         }
         Ok(is_written)
     }
 
-    /// Reads a window into the ledger.
+    /// Fetches a window and ingests it.
     async fn read_window(&self, backfill: &Backfill) -> Result<WindowResult, WindowError> {
         let program = program::get(self.store(), backfill.account).await?.ok_or(AffiliateError::NotSetUp)?;
         let processor = program.processor.as_ref().ok_or(AffiliateError::Conflict(ConflictReason::NotConnected))?;
@@ -343,24 +348,25 @@ impl AffiliateService {
             return Err(AffiliateError::Conflict(ConflictReason::NoApiKey).into());
         }
         let asker = self.stripe_client(&program).ok_or(AffiliateError::Seal)?;
-        // All is asked for before anything is booked: a window that is too long is cut, not read twice.
+        // Everything is fetched before anything is committed: a window that is too long is shortened, not read twice.
         let mut permit = asker.permit();
         let window = WindowReader::for_backfill(&asker, backfill, self.now()).read(&mut permit).await?;
         let ledger = if backfill.silent { self.ledger().without_events() } else { self.ledger() };
-        let mut teller = WindowIngest { office: self, asker, ledger, program, backfill, read: WindowResult::default() };
-        teller.ingest_all(&window).await?;
+        let mut ingestion =
+            WindowIngest { office: self, asker, ledger, program, backfill, read: WindowResult::default() };
+        ingestion.ingest_all(&window).await?;
         drop(permit);
-        let mut read = teller.read;
+        let mut read = ingestion.read;
         read.objects = window.objects();
-        // With what was written in this very millisecond: ids tell times no finer.
+        // Ids have millisecond resolution: include the rows written in the current millisecond.
         let now = self.now();
         read.counted_at = Some(now.checked_add(SignedDuration::from_millis(1)).unwrap_or(now));
         read.lines = self.count_lines_written(backfill, read.counted_at).await?;
         Ok(read)
     }
 
-    /// How many commissions were written since they were counted last, for what this is about. They are counted when a
-    /// window is read, in the commit that says so: whoever is killed in the midst of it counts them when it is read again.
+    /// Counts the commissions that this back-fill wrote since the last count. The count is committed with the window:
+    /// if the process is killed before, they are counted when the window is read again.
     async fn count_lines_written(&self, backfill: &Backfill, until: Option<Timestamp>) -> Result<u64, AffiliateError> {
         let filter = commission::CommissionFilter {
             created_after: backfill.counted_until,
@@ -372,7 +378,7 @@ impl AffiliateService {
         loop {
             let wanted = ListPageRequest { before, limit: LINES_AT_ONCE, from: None };
             let page = commission::list(self.store(), backfill.account, &filter, wanted).await?;
-            // What was paid later an event told.
+            // Later payments were ingested from live events.
             let paid_at =
                 |line: &Commission| line.earns_at.as_second() - i64::from(line.snapshot.hold_days) * SECONDS_OF_DAY;
             let is_its = |line: &&Commission| line.sold_invoice().is_some() && paid_at(line) <= last;
@@ -393,11 +399,11 @@ impl BackfillWindow {
     }
 }
 
-/// How the lists of a window are asked for.
+/// Fetches the lists of one window.
 struct WindowReader<'a> {
     asker: &'a StripeClient,
     backfill: &'a Backfill,
-    /// From which second, and before which.
+    /// Unix seconds: start (inclusive) and end (exclusive).
     seconds: (i64, i64),
     pages_max: usize,
     now: Timestamp,
@@ -406,7 +412,7 @@ struct WindowReader<'a> {
 impl<'a> WindowReader<'a> {
     fn for_backfill(asker: &'a StripeClient, backfill: &'a Backfill, now: Timestamp) -> Self {
         let (from, until) = backfill.window();
-        // Of the second in which it was asked for, too: the last one is not over then.
+        // The last window includes the second in which the back-fill was started.
         let end = until.as_second().saturating_add(i64::from(backfill.is_last_window()));
         let is_shortest = !backfill.clone().shorten_window();
         let pages_max = if is_shortest { PAGES_MAX_OF_SHORTEST } else { PAGES_MAX };
@@ -435,15 +441,15 @@ impl<'a> WindowReader<'a> {
         })
     }
 
-    /// Paid invoices, with the payments that paid them, where the processor knows that list in them.
+    /// Fetches the paid invoices of the window, with their payments expanded where the processor supports it.
     ///
-    /// They are asked for as they are, and those of the window are picked here: not every processor lets invoices be
-    /// filtered. Only where they are more than a page, it is asked to.
+    /// Not every processor can filter invoices. So the first request has no filter, and the window is selected locally;
+    /// only if the list is longer than a page, the processor is asked to filter.
     async fn invoices(&self, permit: &mut ResponsePermit) -> Result<Vec<ProcessorJson>, WindowError> {
         let (expanded, paid) = ("&expand%5B%5D=data.payments", "&status=paid");
         let whole = self.asker.list_objects(&format!("/v1/invoices?{expanded}"), 1, permit).await;
         let mut invoices = match whole {
-            Ok(Ok(told)) if !told.has_more => self.within_window(told),
+            Ok(Ok(fetched)) if !fetched.has_more => self.within_window(fetched),
             Ok(Ok(_)) | Err(StripeError::TooLarge(_)) => {
                 match self.list_filtered("invoices", &format!("{paid}{expanded}"), permit).await? {
                     Ok(invoices) => invoices,
@@ -459,10 +465,10 @@ impl<'a> WindowReader<'a> {
         Ok(invoices)
     }
 
-    /// The objects of a list that were made in the window, oldest first.
-    fn within_window(&self, told: StripeList) -> Vec<ProcessorJson> {
+    /// Selects the objects that were created in the window, oldest first.
+    fn within_window(&self, fetched: StripeList) -> Vec<ProcessorJson> {
         let (from, end) = self.seconds;
-        let mut objects = told.objects;
+        let mut objects = fetched.objects;
         objects.retain(|one| one.number_in("created").is_none_or(|at| (from..end).contains(&at)));
         objects.reverse();
         objects
@@ -477,7 +483,7 @@ impl<'a> WindowReader<'a> {
         self.list("events", (&types, ListRequirement::Optional), permit).await
     }
 
-    /// All objects of a list that were created in the window, oldest first.
+    /// Fetches all objects of a list that were created in the window, oldest first.
     async fn list(
         &self,
         list: &str,
@@ -492,8 +498,8 @@ impl<'a> WindowReader<'a> {
         }
     }
 
-    /// The same; the inner error is why there is none, or none that the key may read. A processor that does not know how to
-    /// filter (400) is asked for all.
+    /// Fetches a list filtered by creation time, and unfiltered if the processor cannot filter (400). The inner error
+    /// is a definite refusal, or a missing permission of the key.
     async fn list_filtered(
         &self,
         list: &str,
@@ -506,12 +512,12 @@ impl<'a> WindowReader<'a> {
         let mut denial = None;
         while let Some((query, pages_max)) = question.take() {
             match self.asker.list_objects(&format!("/v1/{list}?{query}"), pages_max, permit).await {
-                Ok(Ok(told)) if told.has_more => {
-                    tracing::debug!(account = %self.backfill.account, list, "a window of a back-fill is cut");
+                Ok(Ok(fetched)) if fetched.has_more => {
+                    tracing::debug!(account = %self.backfill.account, list, "back-fill window is too large, shortening it");
                     let why = format!("answered /v1/{list} with more than {pages_max} pages");
                     return Err(WindowError::TooLarge(why));
                 }
-                Ok(Ok(told)) => return Ok(Ok(self.within_window(told))),
+                Ok(Ok(fetched)) => return Ok(Ok(self.within_window(fetched))),
                 Ok(Err(no)) => {
                     let is_unfiltered = query.is_empty();
                     question = (no.status == 400 && !is_unfiltered).then(|| (String::new(), PAGES_MAX_OF_SHORTEST));
@@ -521,12 +527,12 @@ impl<'a> WindowReader<'a> {
                 Err(why) => return Err(why.into()),
             }
         }
-        let unsaid = || StripeRefusal { status: 400, why: format!("says nothing to /v1/{list}") };
+        let unsaid = || StripeRefusal { status: 400, why: format!("gives no usable response to /v1/{list}") };
         Ok(Err(denial.unwrap_or_else(unsaid)))
     }
 }
 
-/// Tells the ledger of objects as if they came with events.
+/// Ingests the objects of a window as if they had arrived with events.
 struct WindowIngest<'a> {
     office: &'a AffiliateService,
     asker: StripeClient,
@@ -544,7 +550,7 @@ impl WindowIngest<'_> {
         for session in window.sessions.iter().filter(is_complete) {
             self.ingest("checkout.session.completed", session).await?;
         }
-        // Before what they paid is booked: then it is too late for a flag.
+        // First the flags that exclude a charge: once its invoice is booked, they have no effect.
         let flag = format!("metadata.{}", self.program.settings.exclude_key);
         for charge in window.charges.iter().filter(|charge| charge.text_at(&flag).is_some()) {
             self.ingest("charge.updated", charge).await?;
@@ -574,7 +580,7 @@ impl WindowIngest<'_> {
         Ok(())
     }
 
-    /// Invoices, each behind its customer, whom the first of them brings. Whose customer cannot be read is not booked.
+    /// Ingests invoices, each after its customer. An invoice whose customer cannot be read is recorded as failed.
     async fn ingest_invoices(&mut self, invoices: &[ProcessorJson]) -> Result<(), WindowError> {
         let mut customers = BTreeMap::<String, Option<String>>::new();
         for invoice in invoices {
@@ -604,8 +610,8 @@ impl WindowIngest<'_> {
         Ok(())
     }
 
-    /// A customer; one whom the processor does not know any more is gone without. Who may not be read is not: the flag that
-    /// excludes what was sold may stand there. Of one that is too large to be read is told why.
+    /// Fetches and ingests a customer; one that the processor has deleted is skipped. A missing permission is an error,
+    /// because the customer may carry the flag that excludes its sales. Returns the cause if the customer is too large.
     async fn ingest_customer(&mut self, id: &str) -> Result<Option<String>, WindowError> {
         let path = format!("/v1/customers/{}", escaped(id));
         let mut permit = self.asker.permit();
@@ -620,14 +626,14 @@ impl WindowIngest<'_> {
     }
 
     async fn ingest(&mut self, kind: &str, object: &ProcessorJson) -> Result<(), AffiliateError> {
-        // As of when it was asked for.
+        // The version is the time at which the back-fill was started.
         let of = (self.backfill.until, self.office);
         let taken = self.ledger.ingest_fetched_object(&self.program, (kind, object), of).await;
         self.check_outcome(object, taken)
     }
 
-    /// An object that cannot be worked with is kept among the events that failed, and goes on from there. Where the store
-    /// fails, or the processor, the window is read again.
+    /// An object that cannot be applied is stored among the failed events, to be replayed from there. Errors of the
+    /// store or the processor end the window, and it is read again.
     fn check_outcome(&mut self, object: &ProcessorJson, taken: IngestOutcome) -> Result<(), AffiliateError> {
         match taken {
             IngestOutcome::Failed(

@@ -1,4 +1,4 @@
-//! Campaigns: made and changed; one of them is the program's default.
+//! Campaigns: creates, changes and lists them; one of them is the program's default.
 
 use mail::affiliate::campaign::{Campaign, CommissionTerms, Visibility};
 use mail::affiliate::program::AffiliateProgram;
@@ -7,28 +7,24 @@ use store::affiliate::campaign::{self, CAMPAIGNS_MAX};
 use store::affiliate::partner;
 use store::engine::Batch;
 
-use crate::office::{AffiliateService, CommitResult, ExtendCommit, IfMatch, TRIES_MAX, no_extension};
-use crate::refusal::{AffiliateError, AffiliateNoun, ConflictReason};
+use crate::error::{AffiliateError, AffiliateNoun, ConflictReason};
+use crate::service::{AffiliateService, CommitResult, ExtendCommit, IfMatch, TRIES_MAX, no_extension};
 
-/// What a campaign is made of, or becomes.
+/// Fields of a campaign to create, or its new values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CampaignDraft {
-    /// What people call it.
     pub name: String,
-    /// Who may see it.
     pub visibility: Visibility,
-    /// Whether who joins is active at once.
+    /// True if partners who apply become active without review.
     pub auto_approve: bool,
-    /// What it pays.
     pub terms: CommissionTerms,
-    /// Whether it is archived.
     pub archived_at: Option<jiff::Timestamp>,
-    /// Whether it becomes the default.
+    /// True to make the campaign the program's default.
     pub make_default: bool,
 }
 
 impl CampaignDraft {
-    /// What a campaign is, for whoever changes some of it.
+    /// Returns the current fields of a campaign, as the base of a partial change.
     #[must_use]
     pub fn from_campaign(campaign: &Campaign) -> Self {
         Self {
@@ -42,28 +38,29 @@ impl CampaignDraft {
     }
 }
 
-/// A new campaign, or what is wrong with it.
+/// Builds a new campaign; returns field errors if it is invalid.
 pub type NewCampaign<'a> = dyn Fn() -> Result<CampaignDraft, AffiliateError> + Send + Sync + 'a;
 
-/// Partners of a campaign that are counted.
+/// Upper bound of [`AffiliateService::count_partners`].
 pub const COUNTED_MAX: usize = 100_000;
 
-/// The change of a campaign: what it was to what it is to be.
+/// Computes the new fields of a campaign from its current ones.
 pub type CampaignChange<'a> = &'a (dyn Fn(&Campaign) -> Result<CampaignDraft, AffiliateError> + Send + Sync);
 
 impl AffiliateService {
-    /// A campaign.
+    /// Fetches a campaign.
     ///
     /// # Errors
-    /// There is none; the store cannot be read.
+    /// `NotFound`; the store cannot be read.
     pub async fn campaign(&self, account: AccountId, id: CampaignId) -> Result<Campaign, AffiliateError> {
         campaign::get(self.store(), account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Campaign))
     }
 
-    /// A campaign by its id or its name; the program's default for `None`. Archived ones take nobody.
+    /// Finds the campaign that new partners join, by id or name; the program's default for `None`.
     ///
     /// # Errors
-    /// A field error about `campaign_id`; the store cannot be read.
+    /// A field error on `campaign_id` if the campaign does not exist or is archived; `NotSetUp` without a default; the
+    /// store cannot be read.
     pub(crate) async fn find_campaign_for_partners(
         &self,
         program: &AffiliateProgram,
@@ -86,7 +83,7 @@ impl AffiliateService {
         Ok(found)
     }
 
-    /// A campaign by its id or its name.
+    /// Finds a campaign by id or name.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -101,7 +98,7 @@ impl AffiliateService {
         })
     }
 
-    /// How many partners a campaign has, counted up to [`COUNTED_MAX`].
+    /// Counts the partners of a campaign, up to [`COUNTED_MAX`].
     ///
     /// # Errors
     /// The store cannot be read.
@@ -110,10 +107,10 @@ impl AffiliateService {
         Ok(counted.await?)
     }
 
-    /// Makes the default campaign of a program that is being set up, or changes the one that there is.
+    /// Creates the program's default campaign, or changes the existing one.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// See [`AffiliateError`]: `NotSetUp`, field errors, a conflict, or the store failed.
     pub async fn set_default_campaign(
         &self,
         account: AccountId,
@@ -129,7 +126,7 @@ impl AffiliateService {
         }
     }
 
-    /// All campaigns, newest first.
+    /// Lists all campaigns, newest first.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -137,15 +134,15 @@ impl AffiliateService {
         Ok(campaign::list(self.store(), account).await?)
     }
 
-    /// Makes a campaign. The program is one that exists, be it set up or not.
+    /// Creates a campaign. The program may still be incomplete.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// `NameTaken` or `TooManyCampaigns`; `NotSetUp` without a program; the store failed.
     pub async fn create_campaign(
         &self,
         account: AccountId,
         draft: CampaignDraft,
-        beside: ExtendCommit<'_, (Campaign, AffiliateProgram)>,
+        extend_commit: ExtendCommit<'_, (Campaign, AffiliateProgram)>,
     ) -> Result<(Campaign, AffiliateProgram), AffiliateError> {
         for _ in 0..TRIES_MAX {
             let program = self.get_program(account).await?;
@@ -169,7 +166,7 @@ impl AffiliateService {
             campaign::create(&mut batch, &campaign);
             let program = self.apply_default(&mut batch, program, &campaign, draft.make_default)?;
             let made = (campaign, program);
-            beside(&mut batch, &made);
+            extend_commit(&mut batch, &made);
             match self.commit(batch).await? {
                 CommitResult::Committed => return Ok(made),
                 CommitResult::Conflict(key) if campaign::is_name_conflict(&key) => {
@@ -181,10 +178,10 @@ impl AffiliateService {
         Err(ConflictReason::Changed.into())
     }
 
-    /// Changes a campaign.
+    /// Changes a campaign. Does nothing if the change has no effect.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// `Changed` if `seen` is stale; `NameTaken`; `DefaultStays` if the default would be archived; the store failed.
     pub async fn change_campaign(
         &self,
         (account, id): (AccountId, CampaignId),
@@ -224,8 +221,8 @@ impl AffiliateService {
         Err(ConflictReason::Changed.into())
     }
 
-    /// Makes the campaign the default where that is asked for, in the same commit; the program is as it was read in
-    /// any case, so that no campaign is archived in the moment in which it becomes the default.
+    /// Makes the campaign the default, in the same commit, if requested. Otherwise the commit requires that the program
+    /// is unchanged, so that no campaign is archived while another request makes it the default.
     fn apply_default(
         &self,
         batch: &mut Batch,

@@ -1,106 +1,100 @@
-//! Importing partners from a list: planned whole, then taken in one by one.
+//! Partner import from CSV: the whole list is planned first, then each partner is created in a commit of its own.
 //!
 //! ```text
-//! CSV ─► rows (mail::affiliate::partner_list) ─► [plan]: who joins with which token, who is skipped and why
-//!                                                  └─ unless it is a dry run ─► each a commit with its events and letter
+//! CSV ─► rows (mail::affiliate::partner_list) ─► [plan_import]: who joins with which token, which rows are skipped
+//!                                                  └─ unless a dry run ─► one commit each, with events and email
 //! ```
 //!
-//! A list that was cut off in the middle is sent again: who is in already is skipped then.
+//! An import that was interrupted can be repeated: existing partners are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::stream::{self, StreamExt as _};
 use mail::address::Address;
 use mail::affiliate::partner::{Partner, PartnerLinkToken, PartnerSource};
-use mail::affiliate::partner_list::{ImportedPartner, PartnerImport, PartnerImportRow};
+use mail::affiliate::partner_import::{ImportedPartner, PartnerImport, PartnerImportRow};
 use mail::id::{AccountId, PartnerId};
 use serde::Serialize;
 use store::affiliate::{partner, partner_link};
 
-use crate::letters::MailWarning;
+use crate::error::{AffiliateError, ConflictReason};
 use crate::links::VARIANTS_MAX;
-use crate::office::{AffiliateService, no_extension};
+use crate::partner_emails::MailWarning;
 use crate::partners::{PARENTS_MAX, PartnerDraft};
-use crate::refusal::{AffiliateError, ConflictReason};
+use crate::service::{AffiliateService, no_extension};
 
-/// Partners who are taken in at the same time: their commits share a write to the disk.
+/// Partners that are created concurrently: their commits share a disk write.
 const AT_ONCE: usize = 32;
 
-/// How a list is imported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ImportOptions {
-    /// It is only said what would become of it.
+    /// Preview only; nothing is written.
     pub dry_run: bool,
-    /// Partners are written to.
+    /// Send each partner its welcome or invitation email.
     pub send_invites: bool,
 }
 
-/// A partner of the list.
+/// An imported partner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImportedPartnerResult {
-    /// Its row, from 1.
+    /// Row number, from 1.
     pub row: usize,
-    /// Its address.
     pub email: String,
-    /// The token of its link.
     pub token: String,
-    /// Its id; none in a dry run.
+    /// `None` in a dry run.
     pub id: Option<PartnerId>,
 }
 
-/// A row that is left out.
+/// A row that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SkippedImportRow {
-    /// The row, from 1.
+    /// Row number, from 1.
     pub row: usize,
-    /// The address as it stands there.
+    /// The address as written in the row.
     pub email: String,
-    /// Why: `invalid_email`, `duplicate_in_file`, `already_partner` or `invalid_` and the name of a column.
+    /// `invalid_email`, `duplicate_in_file`, `already_partner`, or `invalid_` and the name of a column.
     pub reason: String,
 }
 
-/// What an import came to.
+/// Result of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PartnerImportResult {
-    /// Whether nothing was written.
+    /// True if nothing was written.
     pub dry_run: bool,
-    /// How many partners joined, or would.
+    /// Number of partners created, or that a dry run would create.
     pub imported: usize,
-    /// Who they are.
     pub partners: Vec<ImportedPartnerResult>,
-    /// Which rows are left out.
     pub skipped: Vec<SkippedImportRow>,
-    /// Columns that are none of ours and were passed over, by their names.
+    /// Names of unknown columns, which were ignored.
     pub ignored_columns: Vec<String>,
-    /// What was not done of what was asked for.
+    /// E.g. that partners were not mailed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// A partner who is to join.
+/// A row that passed validation.
 struct PlannedPartner {
     row: usize,
     listed: ImportedPartner,
     token: PartnerLinkToken,
-    /// Recruiters above it.
+    /// Length of the chain of recruiters above it.
     recruiters_above: usize,
 }
 
-/// A partner who has joined.
 struct CreatedPartner {
     id: PartnerId,
     token: String,
     warning: Option<MailWarning>,
 }
 
-/// What the owner, and the operator by a line of the log, is told of partners of a list who are not written to.
+/// Builds the warning for partners that could not be mailed, and logs it for the operator.
 fn mail_warning(account: AccountId, unmailed: &[MailWarning]) -> Option<String> {
     let (first, count) = (unmailed.first()?, unmailed.len());
-    tracing::warn!(account.id = %account, count, cause = %first, "partners of a list are not mailed");
-    Some(format!("{count} of the partners are not written to as asked; of the first: {first}"))
+    tracing::warn!(account.id = %account, count, cause = %first, "imported partners were not mailed");
+    Some(format!("{count} partners were not mailed; the first: {first}"))
 }
 
-/// What is to be done with a list.
+/// Validated rows and skipped rows of a list.
 #[derive(Default)]
 struct ImportPlan {
     joining: Vec<PlannedPartner>,
@@ -113,13 +107,13 @@ impl ImportPlan {
     }
 }
 
-/// Addresses are the same whatever their case.
+/// Emails are compared case-insensitively.
 fn email_key(email: &Address) -> String {
     email.to_string().to_lowercase()
 }
 
 impl AffiliateService {
-    /// Imports a list of partners, or says what would become of it.
+    /// Imports a list of partners, or previews the import in a dry run.
     ///
     /// # Errors
     /// The program is not set up; the store cannot be read or written.
@@ -127,16 +121,17 @@ impl AffiliateService {
         &self,
         account: AccountId,
         PartnerImport { rows, ignored_columns }: PartnerImport,
-        manner: ImportOptions,
+        options: ImportOptions,
     ) -> Result<PartnerImportResult, AffiliateError> {
         let ImportPlan { joining, mut skipped } = self.plan_import(account, rows).await?;
         let (mut partners, mut unmailed) = (Vec::with_capacity(joining.len()), Vec::new());
-        if manner.dry_run {
+        if options.dry_run {
             partners.extend(joining.iter().map(|one| imported_partner(one, None)));
         } else {
             let mut ids: BTreeMap<String, PartnerId> = BTreeMap::new();
             for generation in generations(joining) {
-                let taking: Vec<_> = generation.iter().map(|one| self.import_one(account, one, &ids, manner)).collect();
+                let taking: Vec<_> =
+                    generation.iter().map(|one| self.import_one(account, one, &ids, options)).collect();
                 let taken: Vec<_> = stream::iter(taking).buffered(AT_ONCE).collect().await;
                 for (one, taken) in generation.iter().zip(taken) {
                     match taken {
@@ -145,7 +140,7 @@ impl AffiliateService {
                             ids.insert(email_key(&one.listed.email), id);
                             partners.push(ImportedPartnerResult { token, ..imported_partner(one, Some(id)) });
                         }
-                        // Somebody added it meanwhile.
+                        // Another request created the partner since the plan was made.
                         Err(AffiliateError::Conflict(ConflictReason::EmailTaken)) => skipped.push(SkippedImportRow {
                             row: one.row,
                             email: one.listed.email.to_string(),
@@ -159,7 +154,7 @@ impl AffiliateService {
         partners.sort_by_key(|partner| partner.row);
         skipped.sort_by_key(|skipped| skipped.row);
         let warnings = mail_warning(account, &unmailed).into_iter().collect();
-        let (dry_run, imported) = (manner.dry_run, partners.len());
+        let (dry_run, imported) = (options.dry_run, partners.len());
         Ok(PartnerImportResult { dry_run, imported, partners, skipped, ignored_columns, warnings })
     }
 
@@ -205,7 +200,7 @@ impl AffiliateService {
         Ok(plan)
     }
 
-    /// A token that neither the program nor the list has.
+    /// Chooses a token that is unused in the program and in the list.
     async fn choose_token(
         &self,
         account: AccountId,
@@ -223,12 +218,12 @@ impl AffiliateService {
                 return Ok(token);
             }
         }
-        // Hundreds of the same name: a random end finds a free one.
+        // All numbered variants are taken: use a random suffix.
         Ok(first.variant(u32::try_from(self.random() % 1_000_000_000).unwrap_or(u32::MAX)))
     }
 
-    /// Leaves out who names a recruiter who is neither a partner nor in the list, or is its own by whatever way, or has
-    /// more recruiters above it than there may be.
+    /// Skips rows whose recruiter is neither a partner nor in the list, whose recruiters form a cycle, or whose chain
+    /// of recruiters is longer than [`PARENTS_MAX`].
     async fn resolve_recruiters(&self, account: AccountId, plan: &mut ImportPlan) -> Result<(), AffiliateError> {
         let joining = std::mem::take(&mut plan.joining);
         let keys: Vec<(String, Option<String>)> = joining
@@ -259,7 +254,7 @@ impl AffiliateService {
         Ok(())
     }
 
-    /// How many recruiters are above a partner; more than there may be where they do not end.
+    /// Counts the recruiters above a partner, up to `PARENTS_MAX + 1`.
     async fn count_recruiters_above(&self, partner: &Partner) -> Result<usize, AffiliateError> {
         let mut next = partner.parent;
         for above in 0..=PARENTS_MAX {
@@ -274,7 +269,7 @@ impl AffiliateService {
         account: AccountId,
         one: &PlannedPartner,
         ids: &BTreeMap<String, PartnerId>,
-        manner: ImportOptions,
+        options: ImportOptions,
     ) -> Result<CreatedPartner, AffiliateError> {
         let parent = match &one.listed.parent_email {
             None => None,
@@ -283,7 +278,7 @@ impl AffiliateService {
                 None => partner::find_by_email(self.store(), account, email).await?.map(|partner| partner.id),
             },
         };
-        let mut draft = partner_draft(&one.listed, parent, manner.send_invites);
+        let mut draft = partner_draft(&one.listed, parent, options.send_invites);
         draft.token = Some(one.token.clone());
         for number in 2..=VARIANTS_MAX {
             match self.create_partner_unlogged(account, &draft, &no_extension).await {
@@ -295,7 +290,7 @@ impl AffiliateService {
                         warning: shown.warning,
                     });
                 }
-                // Somebody took it since it was planned.
+                // Another request took the token since the plan was made.
                 Err(AffiliateError::Conflict(ConflictReason::TokenTaken)) => {
                     draft.token = Some(one.token.variant(number));
                 }
@@ -306,19 +301,19 @@ impl AffiliateService {
     }
 }
 
-/// How many recruiters are above each partner of a list; nothing where they do not end, or are too many. Each is looked at
-/// once, whatever recruits whom.
+/// Length of the chain of recruiters above each row; `None` for a cycle, a missing recruiter or a chain that is too
+/// long. Each row is visited once (memoized), so the cost is linear.
 struct RecruiterDepths<'a> {
-    /// Who recruited whom, by the list.
+    /// Recruiter of each row, by email.
     named: BTreeMap<&'a str, Option<&'a str>>,
-    /// How many are above those who are partners already; nothing where there is no such partner.
+    /// Chain length of recruiters who are partners already; `None` if there is no such partner.
     known: BTreeMap<String, Option<usize>>,
     found: BTreeMap<&'a str, Option<usize>>,
 }
 
 impl<'a> RecruiterDepths<'a> {
     fn depth_of(&mut self, email: &'a str) -> Option<usize> {
-        // Down from whom something is known of, or from nobody; a ring ends with who is on the way already.
+        // Follow the chain up to a row or partner whose depth is known, or to a row without a recruiter.
         let (mut way, mut at) = (Vec::new(), email);
         let mut above = loop {
             if let Some(found) = self.found.get(at) {
@@ -327,7 +322,7 @@ impl<'a> RecruiterDepths<'a> {
             match self.named.get(at) {
                 None => break self.known.get(at).copied().flatten(),
                 Some(recruiter) => {
-                    // Found again on the way, it is its own recruiter.
+                    // Marked as `None` while on the path: meeting it again means a cycle.
                     self.found.insert(at, None);
                     way.push(at);
                     let Some(recruiter) = recruiter else {
@@ -347,7 +342,7 @@ impl<'a> RecruiterDepths<'a> {
     }
 }
 
-/// Recruiters before those whom they recruited.
+/// Groups rows by depth, so that recruiters are created before the partners they recruited.
 fn generations(joining: Vec<PlannedPartner>) -> Vec<Vec<PlannedPartner>> {
     let mut generations: BTreeMap<usize, Vec<PlannedPartner>> = BTreeMap::new();
     for one in joining {
@@ -394,7 +389,7 @@ mod tests {
     fn recruiters_are_counted_once_each() {
         let names: Vec<String> = (0..100_000).map(|number| format!("p{number}@x.example")).collect();
         let mut named: BTreeMap<&str, Option<&str>> = BTreeMap::new();
-        // A chain that is longer than there may be, from its end on: whoever goes up it anew each time does not end.
+        // A chain longer than allowed, visited from its lower end: without memoization this would take quadratic time.
         for pair in names.windows(2) {
             named.insert(&pair[1], Some(&pair[0]));
         }

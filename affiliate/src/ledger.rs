@@ -1,124 +1,124 @@
-//! The ledger: what the payment processor tells becomes commissions, and referrals that pay.
+//! The ledger: computes commissions and paying referrals from the payment processor's facts.
 //!
 //! ```text
-//! signed bytes ─► [hear] ─► fact ─► [facts]: rows of what was heard ─┐
+//! signed bytes ─► [hear] ─► fact ─► [facts]: stored processor state ─┐
 //!                                     [attribution]: whose customer  ├─ one [book] ─► one commit: rows + events
 //!                                     [settle]: recompute ─► lines   ┘                (conflict: from scratch)
 //! clock ─► [holds]      owner, API ─► [moves]      new leads ─► [leads]
 //! ```
 //!
-//! A fact says how things stand, not what changed. So each fact is first put to what was heard before ([`heard`]), where
-//! the newest account wins, and then all that it touches is computed anew from what is known. Whoever hears the same facts
-//! in another order, or twice, comes to the same ledger.
+//! A fact is the state of an object, not a change. It is merged into the stored processor state (module `heard`), where
+//! the newest version wins; then everything that depends on it is recomputed. So the order and repetition of facts do
+//! not change the ledger.
 //!
 //! # Limits
 //!
-//! What spans invoices or referrals goes by first arrival, and is frozen when a line is written: which invoice is the first
-//! one (`once`), the month in which a customer converted, how many customers the partner had, which partner's claim comes
-//! first, and the flag of a customer or a subscription that excludes. A referral's revenue is in the currency of the
-//! invoice that was heard of first, and its address the first that was heard. Where an invoice names no address, a lead is
-//! looked for by the newest one that its customer has by then.
+//! Results that span invoices or referrals depend on arrival order, and are frozen when a line is written:
+//! - which invoice is the first (`once`), in which month a customer converted, and how many customers the partner had;
+//! - which partner's claim is first;
+//! - a flag on a customer or subscription that excludes its sales.
+//!
+//! A referral's currency is that of the first invoice ingested, and its email the first that becomes known. If an
+//! invoice has no email, the lead is matched by the newest email of its customer at that time.
 
+mod apply_facts;
 mod attribution;
 mod balances;
-mod book;
-mod facts;
-mod hear;
-pub(crate) mod heard;
-mod holds;
+mod fraud_review;
+mod hold_release;
+mod ingest;
 mod leads;
-mod moves;
-mod settle;
-mod suspicion;
+mod manual_actions;
+pub(crate) mod processor_state;
+mod recompute;
+mod unit_of_work;
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use mail::affiliate::arithmetic::ArithmeticError;
+use queue::client::http::ResponseBudgetError;
 use queue::clock::Clock;
-use queue::courier::http::ResponseBudgetError;
 use queue::entropy::Entropy;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
 
-pub(crate) use self::book::{ADJUSTMENTS_MAX, LINES_AT_ONCE, PayoutOutcome, UnitOfWork, is_paying, payout_event};
-pub use self::hear::{EnrichedFact, Enricher, IngestOutcome, NoEnricher};
-pub use self::heard::TooManyEntries;
-pub use self::holds::HoldReleaseCounts;
+pub use self::hold_release::HoldReleaseCounts;
+pub use self::ingest::{EnrichedFact, Enricher, IngestOutcome, NoEnricher};
 pub(crate) use self::leads::{Prospect, ReferralCommit};
-pub use self::moves::{CommissionReversal, ReferralDecision};
-pub(crate) use self::settle::PaymentSource;
+pub use self::manual_actions::{CommissionReversal, ReferralDecision};
+pub use self::processor_state::TooManyEntries;
+pub(crate) use self::recompute::PaymentSource;
+pub(crate) use self::unit_of_work::{
+    ADJUSTMENTS_MAX, LINES_AT_ONCE, PayoutOutcome, UnitOfWork, is_paying, payout_event,
+};
 use crate::processor::JsonReadError;
 
-/// Commits tried, when something is changed meanwhile.
+/// Attempts to commit before [`LedgerError::Contended`].
 const TRIES_MAX: usize = 64;
 
-/// Why the ledger cannot do what a fact asks for.
+/// Why the ledger cannot apply a fact or perform an operation.
 #[derive(Debug, Error)]
 pub enum LedgerError {
-    /// What the processor sent cannot be read.
+    /// The processor's JSON is invalid.
     #[error(transparent)]
     Unreadable(#[from] JsonReadError),
-    /// Nothing can be computed from its figures.
+    /// The amounts cannot be computed, e.g. because they overflow.
     #[error(transparent)]
     Arithmetic(#[from] ArithmeticError),
-    /// More is told of an object than is kept.
+    /// An object has more entries than are stored.
     #[error(transparent)]
     TooMany(#[from] TooManyEntries),
-    /// The processor was asked for what an event leaves out, and did this instead of an answer.
+    /// The processor did not answer the request that an event needs.
     #[error("the processor {0}")]
     Unanswered(String),
-    /// The processor was asked for what an event leaves out, and the program's key may not see it.
+    /// The program's key lacks the permission for the request that an event needs.
     #[error("the processor {0}")]
     Barred(String),
-    /// The memory to read it in is not free.
+    /// The memory budget for responses is used up.
     #[error(transparent)]
     Budget(#[from] ResponseBudgetError),
-    /// There is no program, or none that is set up.
+    /// The account has no program, or it is incomplete.
     #[error("the affiliate program is not set up")]
     NotSetUp,
-    /// Others changed the same rows again and again.
-    #[error("the same rows were changed by others, again and again")]
+    /// Concurrent changes to the same rows made every commit attempt conflict.
+    #[error("concurrent changes to the same rows, retry later")]
     Contended,
-    /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The store cannot be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
 }
 
-/// The ledger. It needs a store, the time and chance, and nothing else of the server.
+/// The affiliate ledger of a store. Depends only on the store, a clock and a source of random ids.
 #[derive(Clone)]
 pub struct Ledger {
     store: Store,
     clock: Clock,
     entropy: Entropy,
-    /// Called after commits that have something to tell.
+    /// Called after each commit: wakes the outbox dispatcher.
     committed: Arc<dyn Fn() + Send + Sync>,
-    /// Nobody is told of what is written.
+    /// True if changes emit no events (silent back-fill).
     suppresses_events: bool,
 }
 
 impl Ledger {
-    /// The ledger in a store; `committed` is called after each commit, since there may be something to tell.
+    /// Opens the ledger of a store; `committed` is called after each commit.
     #[must_use]
     pub fn new(store: Store, (clock, entropy): (Clock, Entropy), committed: Arc<dyn Fn() + Send + Sync>) -> Self {
         Self { store, clock, entropy, committed, suppresses_events: false }
     }
 
-    /// The same, that tells nobody of what it writes.
+    /// Returns a ledger whose changes emit no events.
     #[must_use]
     pub fn without_events(self) -> Self {
         Self { suppresses_events: true, ..self }
     }
 
-    /// Whether nobody is told of what is written.
     pub(crate) fn suppresses_events(&self) -> bool {
         self.suppresses_events
     }
 
-    /// The store.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
@@ -132,7 +132,7 @@ impl Ledger {
         self.entropy.unique_bits()
     }
 
-    /// Commits; false when somebody else was quicker.
+    /// Commits a batch. Returns false on a conflict.
     pub(crate) async fn commit(&self, batch: Batch) -> Result<bool, CommitError> {
         match self.store.commit(batch).await {
             Ok(()) => {

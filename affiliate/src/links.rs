@@ -1,44 +1,43 @@
-//! Links: their addresses on the website, and how tokens are taken.
+//! Partner links: addresses on the program's website, and allocation of tokens.
 
 use mail::affiliate::partner::{LINKS_MAX, Partner, PartnerLink, PartnerLinkToken};
 use mail::affiliate::program::AffiliateProgram;
 use mail::event::EventKind;
 use mail::id::{AccountId, PartnerId, PartnerLinkId};
-use store::affiliate::latest::LimitGuard;
+use store::affiliate::limit_guard::LimitGuard;
 use store::affiliate::partner_link::{self, FreeToken};
 use store::engine::Batch;
 use url::{Url, form_urlencoded};
 
-use crate::office::{AffiliateService, CommitResult, ExtendCommit, IfMatch, TRIES_MAX};
-use crate::refusal::{AffiliateError, AffiliateNoun, ConflictReason, ForbiddenReason};
+use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, ForbiddenReason};
+use crate::service::{AffiliateService, CommitResult, ExtendCommit, IfMatch, TRIES_MAX};
 
-/// The query parameter that brings a token.
+/// Query parameter that carries the token.
 const VIA: &str = "via";
-/// Variants of a token that are tried when it is taken.
+/// Maximum numbered variants of a token that are tried when it is taken.
 pub(crate) const VARIANTS_MAX: u32 = 200;
 
-/// A link that is asked for.
+/// Fields of a link to create, or its new values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkDraft {
-    /// Its token, exactly.
+    /// Stored exactly as given.
     pub token: PartnerLinkToken,
-    /// Where it leads.
+    /// Destination page, a path or URL on the program's website; the front page if `None`.
     pub destination_url: Option<String>,
-    /// What its owner calls it.
     pub label: Option<String>,
 }
 
-/// A link's address: where it leads on the website, with its token. What cannot be put together any more, since the
-/// website was moved, leads to the front page.
+/// Returns a link's address: its destination on the website, with its token. A destination that is invalid since the
+/// website was changed falls back to the front page.
 #[must_use]
 pub fn link_url(website_url: &str, link: &PartnerLink) -> String {
     let found = parse_destination(website_url, link.destination_url.as_deref().unwrap_or_default());
     let mut url = match found.or_else(|_| parse_destination(website_url, "")) {
         Ok(url) => url,
-        // A website that is none was refused when it was set.
+        // Cannot happen: the website's URL was validated when it was set.
         Err(_) => return website_url.to_owned(),
     };
-    // A page may have been copied with somebody's token.
+    // The destination may have been copied with somebody's token.
     let is_other = |pair: &&str| form_urlencoded::parse(pair.as_bytes()).next().is_none_or(|(name, _)| name != VIA);
     let others: Vec<&str> = url.query().into_iter().flat_map(|query| query.split('&')).filter(is_other).collect();
     let others = Some(others.join("&")).filter(|others| !others.is_empty());
@@ -47,16 +46,16 @@ pub fn link_url(website_url: &str, link: &PartnerLink) -> String {
     url.into()
 }
 
-/// Where a destination leads: a path, or an address on the same site.
+/// Resolves a destination: a path, or a URL on the same site.
 ///
 /// # Errors
-/// What is wrong with it, as the end of a sentence.
+/// The reason why it is invalid, worded to follow the field's name.
 pub(crate) fn parse_destination(website_url: &str, text: &str) -> Result<Url, String> {
-    let website = Url::parse(website_url).map_err(|_| "belongs to a website whose address is none".to_owned())?;
-    let joined = website.join(text).map_err(|error| format!("is no path or address: {error}"))?;
+    let website = Url::parse(website_url).map_err(|_| "belongs to a website with an invalid URL".to_owned())?;
+    let joined = website.join(text).map_err(|error| format!("is not a path or URL: {error}"))?;
     let site = |url: &Url| url.host_str().map(|host| host.strip_prefix("www.").unwrap_or(host).to_owned());
     let on_site = match (site(&website), site(&joined)) {
-        (Some(own), Some(asked)) => asked == own || asked.ends_with(&format!(".{own}")),
+        (Some(own), Some(requested)) => requested == own || requested.ends_with(&format!(".{own}")),
         _ => false,
     };
     let is_web = matches!(joined.scheme(), "https" | "http");
@@ -67,7 +66,7 @@ pub(crate) fn parse_destination(website_url: &str, text: &str) -> Result<Url, St
 }
 
 impl AffiliateService {
-    /// A partner's links, oldest first.
+    /// Lists a partner's links, oldest first.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -75,15 +74,15 @@ impl AffiliateService {
         Ok(partner_link::list(self.store(), account, partner).await?)
     }
 
-    /// Gives a partner a link.
+    /// Creates a link of a partner.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// `TokenTaken`; too many links; a field error on `destination_url`; `NotFound`; the store failed.
     pub async fn create_link(
         &self,
         (account, partner): (AccountId, PartnerId),
         draft: &LinkDraft,
-        beside: ExtendCommit<'_, (PartnerLink, Partner, AffiliateProgram)>,
+        extend_commit: ExtendCommit<'_, (PartnerLink, Partner, AffiliateProgram)>,
     ) -> Result<(PartnerLink, Partner, AffiliateProgram), AffiliateError> {
         for _ in 0..TRIES_MAX {
             let program = self.require_set_up(account).await?;
@@ -92,7 +91,7 @@ impl AffiliateService {
                 parse_destination(&program.settings.website_url, text)
                     .map_err(|why| AffiliateError::field("destination_url", why))?;
             }
-            // Before they are counted: whoever makes one meanwhile has them counted anew.
+            // Read before the links are counted, so that a link created concurrently causes a conflict.
             let latest = LimitGuard::for_links(self.store(), (account, partner.id)).await?;
             if self.list_links(account, partner.id).await?.len() >= LINKS_MAX {
                 return Err(AffiliateError::too_many_links());
@@ -111,12 +110,12 @@ impl AffiliateService {
                 created_at: now,
             };
             let mut batch = Batch::intake();
-            // A link of a partner who is deleted meanwhile would be nobody's.
+            // Conflicts if the partner is deleted concurrently.
             store::affiliate::partner::check_unchanged(&mut batch, &partner);
             partner_link::create(&mut batch, &link, token);
             latest.put_link(&mut batch, link.id);
             let made = (link, partner, program);
-            beside(&mut batch, &made);
+            extend_commit(&mut batch, &made);
             match self.commit(batch).await? {
                 CommitResult::Committed => return Ok(made),
                 CommitResult::Conflict(_) => {}
@@ -125,10 +124,10 @@ impl AffiliateService {
         Err(ConflictReason::Changed.into())
     }
 
-    /// Changes a link: its token, where it leads, what it is called. Visitors who bring the old token are nobody's.
+    /// Changes a link's token, destination and label. The old token no longer refers visitors.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// `TokenTaken`; a field error on `destination_url`; `NotFound`; the store failed.
     pub async fn change_link(
         &self,
         (account, partner): (AccountId, PartnerId),
@@ -140,7 +139,7 @@ impl AffiliateService {
             let found = shown.links.iter_mut().find(|link| link.id == id);
             let link = found.ok_or(AffiliateError::NotFound(AffiliateNoun::Link))?;
             let before = link.clone();
-            // Where it leads is looked at when it changes: the website may have been moved since.
+            // Validated only when it changes: the website may have been changed since.
             if let Some(text) = draft.destination_url.as_ref().filter(|_| draft.destination_url != link.destination_url)
             {
                 parse_destination(&shown.program.settings.website_url, text)
@@ -152,7 +151,7 @@ impl AffiliateService {
                 return Ok(after);
             }
             *link = after.clone();
-            // Its own token in other letters is no other token.
+            // A token that differs only in case is the same token.
             let is_same = before.token.as_str().eq_ignore_ascii_case(after.token.as_str());
             let free = if is_same {
                 None
@@ -175,10 +174,10 @@ impl AffiliateService {
         Err(ConflictReason::Changed.into())
     }
 
-    /// Takes a link away; what its visitors brought stays the partner's.
+    /// Deletes a link. Referrals by its visitors stay the partner's.
     ///
     /// # Errors
-    /// The primary link stays; [`Refusal`].
+    /// `PrimaryLink` for the primary link; `seen` is stale; `NotFound`; the store failed.
     pub async fn delete_link(
         &self,
         (account, partner): (AccountId, PartnerId),
@@ -204,15 +203,15 @@ impl AffiliateService {
         Err(ConflictReason::Changed.into())
     }
 
-    /// A token that is free: the one asked for, or the first free variant of one that was made up.
+    /// Returns a free token: the requested one, or the first free variant of a generated one.
     pub(crate) async fn choose_free_token(
         &self,
         account: AccountId,
-        asked: Option<&PartnerLinkToken>,
+        requested: Option<&PartnerLinkToken>,
         made_up: impl FnOnce() -> PartnerLinkToken,
     ) -> Result<(PartnerLinkToken, FreeToken), AffiliateError> {
         let now = self.now();
-        if let Some(token) = asked {
+        if let Some(token) = requested {
             let free = partner_link::find_free_token(self.store(), account, token, now).await?;
             return free.map(|free| (token.clone(), free)).ok_or_else(|| ConflictReason::TokenTaken.into());
         }
@@ -223,7 +222,7 @@ impl AffiliateService {
                 return Ok((token, free));
             }
         }
-        // Hundreds of the same name: a random end finds a free one.
+        // All numbered variants are taken: use a random suffix.
         let token = first.variant(u32::try_from(self.random() % 1_000_000_000).unwrap_or(u32::MAX));
         let free = partner_link::find_free_token(self.store(), account, &token, now).await?;
         free.map(|free| (token, free)).ok_or_else(|| ConflictReason::Changed.into())
@@ -256,10 +255,10 @@ mod tests {
         assert_eq!(
             of(Some("/x?via=bob&a=%20b&%76ia=eve#top")),
             "https://shop.example/x?a=%20b&via=ada#top",
-            "a page that was copied with somebody's token"
+            "a destination with another partner's token"
         );
         assert_eq!(of(Some("/x?via=bob")), "https://shop.example/x?via=ada");
-        assert_eq!(of(Some("https://evil.example/x")), "https://shop.example/?via=ada", "the website was moved");
+        assert_eq!(of(Some("https://evil.example/x")), "https://shop.example/?via=ada", "the website was changed");
     }
 
     #[test]

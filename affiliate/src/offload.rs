@@ -1,11 +1,11 @@
-//! Work with large texts of others, off the async runtime: other requests on the same thread do not wait for it.
+//! Runs work on large texts on a blocking thread, so that it does not delay other requests.
 
 use std::future::pending;
 
-/// Smaller texts are read on the runtime: that takes less time than to move them.
+/// Smaller texts are handled inline, which is faster than moving them to another thread.
 pub(crate) const INLINE_BYTES_MAX: usize = 64 << 10;
 
-/// Does work with a text of so many bytes.
+/// Runs `work` inline or on a blocking thread, depending on the size of its text.
 pub(crate) async fn offload<T: Send + 'static>(bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> T {
     if bytes <= INLINE_BYTES_MAX {
         return work();
@@ -14,7 +14,7 @@ pub(crate) async fn offload<T: Send + 'static>(bytes: usize, work: impl FnOnce()
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends: nobody waits for it any more.
+            // The runtime is shutting down, so this future is dropped as well.
             Err(_) => pending().await,
         },
     }

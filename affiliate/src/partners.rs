@@ -1,4 +1,4 @@
-//! Partners: who joins, what changes about them, and how they are moved from one standing to another.
+//! Partners: creation, changes, status transitions, deletion and payout destination.
 
 use std::borrow::Cow;
 
@@ -8,69 +8,60 @@ use mail::affiliate::money::BasisPoints;
 use mail::affiliate::partner::{
     Partner, PartnerAction, PartnerLink, PartnerLinkToken, PartnerSource, PartnerStatus, PayoutDestination,
 };
-use mail::affiliate::partner_letter::PartnerEmailKind;
+use mail::affiliate::partner_email::PartnerEmailKind;
 use mail::affiliate::payout::SkipReason;
 use mail::affiliate::program::{AffiliateProgram, PayoutMethod};
 use mail::event::EventKind;
 use mail::id::{AccountId, PartnerId, PartnerLinkId};
 use mail::quota::Noun as Quota;
-use queue::quota::StorageReservation;
+use queue::storage_quota::StorageReservation;
 use store::affiliate::listing::{ListPage, ListPageRequest};
-use store::affiliate::payout_work::PayoutJob;
+use store::affiliate::payout_job::PayoutJob;
 use store::affiliate::{partner, partner_link, payout, portal_link};
 use store::engine::Batch;
 
+use crate::api_objects::PartnerObject;
+use crate::error::{AffiliateError, AffiliateNoun, ConflictReason, ForbiddenReason};
+use crate::events::EventBuilder;
 use crate::ledger::{Ledger, UnitOfWork};
-use crate::letters::{MailWarning, log_warning};
-use crate::object::PartnerObject;
-use crate::office::{AffiliateService, CommitResult, ExtendCommit, IfMatch, TRIES_MAX};
-use crate::refusal::{AffiliateError, AffiliateNoun, ConflictReason, ForbiddenReason};
-use crate::tell::EventBuilder;
+use crate::partner_emails::{MailWarning, log_warning};
+use crate::service::{AffiliateService, CommitResult, ExtendCommit, IfMatch, TRIES_MAX};
 
-/// Recruiters above a recruiter that are followed to see that none is its own.
+/// Maximum length of a chain of recruiters.
 pub(crate) const PARENTS_MAX: usize = 64;
-/// For how many days nobody may take a token of a partner who was deleted (completions-affiliate.md 2.6).
+/// Days during which a deleted partner's tokens cannot be used again (completions-affiliate.md 2.6).
 pub const TOKEN_QUARANTINE_DAYS: i64 = 90;
 
-/// A partner who is to join.
+/// Fields of a partner to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartnerDraft {
-    /// The address.
     pub email: Address,
-    /// The given name.
     pub first_name: Option<String>,
-    /// The family name.
     pub last_name: Option<String>,
-    /// The company.
     pub company: Option<String>,
-    /// The website.
     pub website: Option<String>,
-    /// Two letters.
+    /// ISO 3166-1 alpha-2.
     pub country: Option<String>,
-    /// The campaign, by id or name; the default one otherwise.
+    /// Campaign by id or name; the default campaign if `None`.
     pub campaign: Option<String>,
-    /// The token of the primary link, exactly.
+    /// Token of the primary link; generated if `None`.
     pub token: Option<PartnerLinkToken>,
-    /// Where the partner stands at first: active, pending or invited.
+    /// Initial status: active, pending or invited.
     pub status: PartnerStatus,
-    /// The destination of PayPal payouts.
     pub paypal_email: Option<Address>,
-    /// Tags.
     pub tags: Vec<String>,
-    /// The owner's notes.
     pub notes: Option<String>,
-    /// By which way it comes.
     pub source: PartnerSource,
-    /// Who recruited it.
+    /// The recruiter.
     pub parent: Option<PartnerId>,
-    /// Whether it is written to.
+    /// True to mail the partner a welcome, invitation or receipt.
     pub send_invite: bool,
-    /// It has accepted the program's terms itself.
+    /// True if the partner itself accepted the program's terms.
     pub terms_accepted: bool,
 }
 
 impl PartnerDraft {
-    /// What the partner is written, by how it begins.
+    /// Returns the email that the initial status calls for.
     fn email_kind(&self) -> Option<PartnerEmailKind> {
         let tells = match self.status {
             PartnerStatus::Active => PartnerEmailKind::Welcome,
@@ -82,29 +73,25 @@ impl PartnerDraft {
     }
 }
 
-/// A partner with its program and its links: the primary one alone, or all.
+/// A partner with its program and links: the primary one only, or all.
 #[derive(Debug, Clone)]
 pub struct PartnerView {
-    /// The partner.
     pub partner: Partner,
-    /// Links of it.
     pub links: Vec<PartnerLink>,
-    /// Its program.
     pub program: AffiliateProgram,
-    /// What the owner is to know of how the partner is told what was just done.
+    /// Warning for the owner about the email of this operation.
     pub warning: Option<MailWarning>,
-    /// Its recruiter was deleted: it has none any more.
+    /// True if the recruiter was deleted; it is then shown as none.
     pub is_recruiter_gone: bool,
 }
 
 impl PartnerView {
-    /// A partner of whom nothing is to be told.
     #[must_use]
     pub fn of(partner: Partner, links: Vec<PartnerLink>, program: AffiliateProgram) -> Self {
         Self { partner, links, program, warning: None, is_recruiter_gone: false }
     }
 
-    /// The object that is told of it.
+    /// Builds the API object.
     #[must_use]
     pub fn object(&self) -> PartnerObject {
         let mut partner = Cow::Borrowed(&self.partner);
@@ -115,21 +102,19 @@ impl PartnerView {
     }
 }
 
-/// A partner to be moved to another standing.
+/// A status transition of a partner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartnerStatusChange {
-    /// What is done with it.
     pub action: PartnerAction,
-    /// Which version of it the caller has seen.
+    /// The version that the caller has seen.
     pub seen: Option<IfMatch>,
-    /// Why, in the owner's words: told with the event.
+    /// The owner's reason; included in the event.
     pub reason: Option<String>,
-    /// Whether it is written to.
     pub send_email: bool,
 }
 
 impl PartnerStatusChange {
-    /// What the partner is written.
+    /// Returns the email that the transition calls for.
     fn letter(&self) -> Option<PartnerEmailKind> {
         let tells = match self.action {
             PartnerAction::Approve => PartnerEmailKind::Approved,
@@ -140,70 +125,62 @@ impl PartnerStatusChange {
     }
 }
 
-/// Partners of a page, each with its primary link.
+/// A page of partners, each with its primary link.
 #[derive(Debug)]
 pub struct PartnerPage {
-    /// The partners, newest first.
+    /// Newest first.
     pub partners: Vec<PartnerView>,
-    /// After which id the next page begins, if there may be one.
+    /// Cursor of the next page, if there may be one.
     pub next: Option<[u8; 16]>,
 }
 
-/// Which partners are listed.
+/// Filter of a list of partners.
 #[derive(Debug, Clone, Default)]
 pub struct PartnerQuery {
-    /// Those that stand in one of these; in any when empty.
+    /// Any status if empty.
     pub statuses: Vec<PartnerStatus>,
-    /// Those of this campaign, by its id or its name.
+    /// Campaign by id or name.
     pub campaign: Option<String>,
-    /// The one with this address.
     pub email: Option<Address>,
 }
 
-/// What changes about a partner. `None` leaves it as it is; `Some(None)` takes it away.
+/// Changes to a partner's fields. `None` leaves a field unchanged, `Some(None)` removes its value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PartnerChange {
-    /// The given name.
     pub first_name: Option<Option<String>>,
-    /// The family name.
     pub last_name: Option<Option<String>>,
-    /// The company.
     pub company: Option<Option<String>>,
-    /// The website.
     pub website: Option<Option<String>>,
-    /// Two letters.
+    /// ISO 3166-1 alpha-2.
     pub country: Option<Option<String>>,
-    /// The owner's notes.
     pub notes: Option<Option<String>>,
-    /// Tags.
     pub tags: Option<Vec<String>>,
-    /// The campaign, by id or name.
+    /// Campaign by id or name.
     pub campaign: Option<String>,
     /// The recruiter.
     pub parent: Option<Option<PartnerId>>,
-    /// Where its own events are posted to.
+    /// Address that the partner's own events are posted to.
     pub postback_url: Option<Option<String>>,
-    /// Whether it wants no mail.
     pub email_opt_out: Option<bool>,
-    /// A rate of its own.
+    /// A rate that replaces the campaign's.
     pub commission_override: Option<Option<BasisPoints>>,
-    /// The new token of the primary link.
+    /// New token of the primary link.
     pub token: Option<PartnerLinkToken>,
 }
 
 impl AffiliateService {
-    /// A partner.
+    /// Fetches a partner.
     ///
     /// # Errors
-    /// There is none; the store cannot be read.
+    /// `NotFound`; the store cannot be read.
     pub async fn get_partner(&self, account: AccountId, id: PartnerId) -> Result<Partner, AffiliateError> {
         partner::get(self.store(), account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Partner))
     }
 
-    /// A partner with all its links.
+    /// Returns a partner with its program and all links.
     ///
     /// # Errors
-    /// There is none; the store cannot be read.
+    /// `NotFound`; `NotSetUp`; the store cannot be read.
     pub async fn get_partner_view(&self, account: AccountId, id: PartnerId) -> Result<PartnerView, AffiliateError> {
         let program = self.require_set_up(account).await?;
         let partner = self.get_partner(account, id).await?;
@@ -212,7 +189,7 @@ impl AffiliateService {
         Ok(PartnerView { is_recruiter_gone, ..PartnerView::of(partner, links, program) })
     }
 
-    /// Whether a partner was recruited by one who is deleted.
+    /// True if the partner's recruiter was deleted.
     async fn is_recruiter_gone(&self, partner: &Partner) -> Result<bool, AffiliateError> {
         Ok(match partner.parent {
             Some(parent) => partner::get(self.store(), partner.account, parent).await?.is_none(),
@@ -220,27 +197,27 @@ impl AffiliateService {
         })
     }
 
-    /// Takes a partner in.
+    /// Creates a partner with its primary link.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// `EmailTaken`, `TokenTaken`, field errors or a quota; the store failed.
     pub async fn create_partner(
         &self,
         account: AccountId,
         draft: &PartnerDraft,
-        beside: ExtendCommit<'_, PartnerView>,
+        extend_commit: ExtendCommit<'_, PartnerView>,
     ) -> Result<PartnerView, AffiliateError> {
-        let shown = self.create_partner_unlogged(account, draft, beside).await?;
+        let shown = self.create_partner_unlogged(account, draft, extend_commit).await?;
         log_warning(&shown.partner, shown.warning);
         Ok(shown)
     }
 
-    /// The same, without a line in the log about mail: of a list one line is enough.
+    /// As `create_partner`, without logging a mail warning; an import logs one line for all partners.
     pub(crate) async fn create_partner_unlogged(
         &self,
         account: AccountId,
         draft: &PartnerDraft,
-        beside: ExtendCommit<'_, PartnerView>,
+        extend_commit: ExtendCommit<'_, PartnerView>,
     ) -> Result<PartnerView, AffiliateError> {
         let room = self.reserve_quota(account).await?;
         for _ in 0..TRIES_MAX {
@@ -275,7 +252,7 @@ impl AffiliateService {
                 let about = (&shown.program, &shown.partner);
                 shown.warning = self.queue_email_if_mailable(&mut batch, about, tells).await?;
             }
-            beside(&mut batch, &shown);
+            extend_commit(&mut batch, &shown);
             match self.commit(batch).await? {
                 CommitResult::Committed => {
                     room.into_iter().for_each(StorageReservation::confirm);
@@ -290,7 +267,7 @@ impl AffiliateService {
         Err(ConflictReason::Changed.into())
     }
 
-    /// Room for one more partner, with its link.
+    /// Reserves storage quota for a partner and a link.
     async fn reserve_quota(&self, account: AccountId) -> Result<Vec<StorageReservation>, AffiliateError> {
         let Some(account) = store::account::get(self.store(), account).await? else { return Ok(Vec::new()) };
         let mut room = Vec::with_capacity(2);
@@ -345,7 +322,7 @@ impl AffiliateService {
         })
     }
 
-    /// A token for who names none: the name, else what stands before the address's `@`.
+    /// Generates a token: from the name, else from the email's local part, else at random.
     pub(crate) fn default_token(&self, draft: &PartnerDraft) -> PartnerLinkToken {
         let name: Vec<&str> = [&draft.first_name, &draft.last_name].into_iter().flatten().map(String::as_str).collect();
         PartnerLinkToken::from_text(&name.join(" "))
@@ -355,14 +332,14 @@ impl AffiliateService {
     }
 
     pub(crate) fn record_partner_event(&self, batch: &mut Batch, kind: EventKind, shown: &PartnerView) {
-        let telling = EventBuilder::for_partner(&shown.program, shown.partner.id).with("affiliate", &shown.object());
-        self.record_event(batch, kind, shown.partner.id, telling);
+        let builder = EventBuilder::for_partner(&shown.program, shown.partner.id).with("affiliate", &shown.object());
+        self.record_event(batch, kind, shown.partner.id, builder);
     }
 
-    /// Changes what is known of a partner.
+    /// Changes a partner's fields, and its primary token.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// `Changed` if `seen` is stale; `TokenTaken`; field errors; `NotFound`; the store failed.
     pub async fn change_partner(
         &self,
         (account, id): (AccountId, PartnerId),
@@ -390,7 +367,7 @@ impl AffiliateService {
             if let Some((token, link)) = renamed {
                 let old = link.clone();
                 link.token = token.clone();
-                // Its own token in other letters is no other token.
+                // A token that differs only in case is the same token.
                 let same = old.token.as_str().eq_ignore_ascii_case(token.as_str());
                 let free = if same {
                     None
@@ -412,7 +389,7 @@ impl AffiliateService {
         Err(ConflictReason::Changed.into())
     }
 
-    /// Applies a change to what was read. What is committed holds only while the recruiters above are as they are.
+    /// Applies a change. Returns the recruiters above, which must be unchanged at commit.
     async fn apply_change(
         &self,
         program: &AffiliateProgram,
@@ -454,8 +431,8 @@ impl AffiliateService {
         }
     }
 
-    /// All who are above a partner if this one is its recruiter. Nobody is recruited by itself, by whatever way round
-    /// (I11): whoever changes one of them meanwhile has the chain looked at anew.
+    /// Returns all recruiters above a partner with the new recruiter `parent`. Refuses cycles (I11). The commit checks
+    /// that the chain is unchanged, so a concurrent change cannot create a cycle.
     async fn recruiter_chain(&self, partner: &Partner, parent: PartnerId) -> Result<Vec<Partner>, AffiliateError> {
         let wrong = |why: &str| AffiliateError::field("parent_affiliate_id", why);
         let (mut above, mut found) = (parent, Vec::new());
@@ -464,7 +441,7 @@ impl AffiliateService {
                 return Err(wrong("would make the partner its own recruiter"));
             }
             let Some(next) = partner::get(self.store(), partner.account, above).await? else {
-                return if found.is_empty() { Err(wrong("is no partner of this program")) } else { Ok(found) };
+                return if found.is_empty() { Err(wrong("is not a partner of this program")) } else { Ok(found) };
             };
             let parent = next.parent;
             found.push(next);
@@ -474,27 +451,28 @@ impl AffiliateService {
         Err(wrong(&format!("has more than {PARENTS_MAX} recruiters above it")))
     }
 
-    /// Moves a partner to another standing.
+    /// Moves a partner to another status.
     ///
     /// # Errors
-    /// It does not fit where the partner stands; [`Refusal`].
+    /// The transition is not allowed from the current status; `Changed` if `seen` is stale; `NotFound`; the store
+    /// failed.
     pub async fn change_partner_status(
         &self,
         (account, id): (AccountId, PartnerId),
-        asked: &PartnerStatusChange,
-        beside: ExtendCommit<'_, PartnerView>,
+        status_change: &PartnerStatusChange,
+        extend_commit: ExtendCommit<'_, PartnerView>,
     ) -> Result<PartnerView, AffiliateError> {
         for _ in 0..TRIES_MAX {
             let PartnerView { partner: before, links, program, is_recruiter_gone, .. } =
                 self.get_partner_view(account, id).await?;
-            IfMatch::check(asked.seen.as_ref(), before.rev, before.updated_at)?;
-            let status = before.status.transition(asked.action)?;
+            IfMatch::check(status_change.seen.as_ref(), before.rev, before.updated_at)?;
+            let status = before.status.transition(status_change.action)?;
             let now = self.now();
             let first = status == PartnerStatus::Active && before.approved_at.is_none();
             let after = Partner {
                 status,
                 approved_at: if first { Some(now) } else { before.approved_at },
-                terms_accepted_at: match asked.action {
+                terms_accepted_at: match status_change.action {
                     PartnerAction::Accept => Some(now),
                     _ => before.terms_accepted_at,
                 },
@@ -504,30 +482,30 @@ impl AffiliateService {
             };
             let ledger = self.ledger();
             let mut book = UnitOfWork::for_program(&ledger, program.clone());
-            if asked.action == PartnerAction::Suspend {
-                // Who is suspended is not paid.
+            if status_change.action == PartnerAction::Suspend {
+                // A suspended partner is not paid.
                 book.remove_from_drafts(id, SkipReason::NotActive).await?;
             }
             let mut batch = book.build_batch(Batch::progress()).await?;
             partner::update(&mut batch, &before, &after);
             let mut shown = PartnerView { is_recruiter_gone, ..PartnerView::of(after, links, program) };
-            let kind = match asked.action {
+            let kind = match status_change.action {
                 PartnerAction::Approve | PartnerAction::Accept => EventKind::AffiliateApproved,
                 PartnerAction::Reject | PartnerAction::Suspend | PartnerAction::Reactivate => {
                     EventKind::AffiliateUpdated
                 }
             };
-            let mut telling =
+            let mut builder =
                 EventBuilder::for_partner(&shown.program, shown.partner.id).with("affiliate", &shown.object());
-            if let Some(reason) = &asked.reason {
-                telling = telling.with("reason", reason);
+            if let Some(reason) = &status_change.reason {
+                builder = builder.with("reason", reason);
             }
-            self.record_event(&mut batch, kind, shown.partner.id, telling);
-            if let Some(tells) = asked.letter() {
+            self.record_event(&mut batch, kind, shown.partner.id, builder);
+            if let Some(tells) = status_change.letter() {
                 let about = (&shown.program, &shown.partner);
                 shown.warning = self.queue_email_if_mailable(&mut batch, about, tells).await?;
             }
-            beside(&mut batch, &shown);
+            extend_commit(&mut batch, &shown);
             if matches!(self.commit(batch).await?, CommitResult::Committed) {
                 log_warning(&shown.partner, shown.warning);
                 return Ok(shown);
@@ -536,30 +514,30 @@ impl AffiliateService {
         Err(ConflictReason::Changed.into())
     }
 
-    /// A page of partners.
+    /// Lists partners, newest first.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn list_partners(
         &self,
         program: &AffiliateProgram,
-        wish: &PartnerQuery,
+        query: &PartnerQuery,
         wanted: ListPageRequest,
     ) -> Result<PartnerPage, AffiliateError> {
         let (store, account) = (self.store(), program.account);
-        let campaign = match &wish.campaign {
+        let campaign = match &query.campaign {
             None => None,
             Some(named) => match self.find_campaign(account, named).await? {
                 Some(found) => Some(found.id),
                 None => return Ok(PartnerPage { partners: Vec::new(), next: None }),
             },
         };
-        let filter = partner::PartnerFilter { statuses: wish.statuses.clone(), campaign };
-        let page = match &wish.email {
+        let filter = partner::PartnerFilter { statuses: query.statuses.clone(), campaign };
+        let page = match &query.email {
             None => partner::list(store, account, &filter, wanted).await?,
             Some(email) => {
                 let found = partner::find_by_email(store, account, email).await?;
-                // One at most: it is on the first page.
+                // An email matches at most one partner, which is on the first page.
                 let found = found.filter(|partner| wanted.before.is_none() && filter.passes(partner));
                 ListPage { rows: found.into_iter().collect(), next: None }
             }
@@ -575,12 +553,13 @@ impl AffiliateService {
         Ok(PartnerPage { partners, next: page.next })
     }
 
-    /// Deletes a partner: its address is free at once, its tokens rest for a while ([`TOKENS_REST_DAYS`]), and what
-    /// it was not paid is taken back: its open commissions are reversed with the reason `partner_deleted`. What is more
-    /// than one commit holds, and what was written for it in that very moment, follows ([`Ledger::clear_after`]).
+    /// Deletes a partner. Its email is free at once, its tokens after [`TOKEN_QUARANTINE_DAYS`], and its open
+    /// commissions are reversed with the reason `partner_deleted`. Commissions beyond one commit, and those written
+    /// concurrently, are reversed afterwards (`Ledger::clean_up_deleted_partner`).
     ///
     /// # Errors
-    /// It was paid once; it is in a payout that is under way; [`Refusal`].
+    /// `PaidPartner` if it was ever paid; `InPayout` if it has an open payout; `Changed` if `seen` is stale;
+    /// `NotFound`; the store failed.
     pub async fn delete_partner(
         &self,
         (account, id): (AccountId, PartnerId),
@@ -611,16 +590,17 @@ impl AffiliateService {
         Err(ConflictReason::Changed.into())
     }
 
-    /// Sets where a partner's money goes; it is told, and so is the destination before. Payouts that are drafted and not
-    /// approved go there; where it cannot be paid any more, they are dropped.
+    /// Sets a partner's payout destination. The partner and the former destination are notified by email. Payouts in
+    /// the draft move to the new destination, or are dropped if it is not usable.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// `PortalLinkExpired` if the confirmation link was used; `Changed` if `seen` is stale; `NotFound`; the store
+    /// failed.
     pub async fn set_payout_destination(
         &self,
         (account, id): (AccountId, PartnerId),
         (payout, seen): (&PayoutDestination, Option<&IfMatch>),
-        beside: ExtendCommit<'_, PartnerView>,
+        extend_commit: ExtendCommit<'_, PartnerView>,
     ) -> Result<PartnerView, AffiliateError> {
         let mut payout = payout.clone();
         for tried in 0..TRIES_MAX {
@@ -635,7 +615,7 @@ impl AffiliateService {
             let is_same = was.map(goes) == Some(goes(payout));
             if was == Some(payout) && before.payouts_failed == 0 {
                 let (shown, mut batch) = (PartnerView::of(before, links, program), Batch::progress());
-                beside(&mut batch, &shown);
+                extend_commit(&mut batch, &shown);
                 match self.commit(batch).await? {
                     CommitResult::Committed => return Ok(shown),
                     CommitResult::Conflict(_) => return Err(ConflictReason::PortalLinkExpired.into()),
@@ -643,7 +623,7 @@ impl AffiliateService {
             }
             let after = Partner {
                 payout: Some(payout.clone()),
-                // Failures were the other destination's.
+                // The failures belong to the former destination.
                 payouts_failed: 0,
                 rev: before.rev.saturating_add(1),
                 updated_at: self.now(),
@@ -660,7 +640,7 @@ impl AffiliateService {
                 let tells = PartnerEmailKind::PayoutChanged { before: was.map(goes) };
                 self.queue_email(&mut batch, &shown.partner, tells);
             }
-            beside(&mut batch, &shown);
+            extend_commit(&mut batch, &shown);
             match self.commit(batch).await? {
                 CommitResult::Committed => return Ok(shown),
                 CommitResult::Conflict(key) if portal_link::caused_conflict(&key) => {
@@ -672,14 +652,14 @@ impl AffiliateService {
         Err(ConflictReason::Changed.into())
     }
 
-    /// What a partner's postbacks are signed with; none when it cannot be opened.
+    /// Returns the signing secret of a partner's postbacks; `None` if it cannot be unsealed.
     #[must_use]
     pub fn postback_secret(&self, partner: &Partner) -> Option<String> {
         self.open(&partner.id.to_bytes(), &partner.postback_secret)
     }
 }
 
-/// Forgets links of a partner who is deleted; their tokens rest.
+/// Deletes the links of a deleted partner and quarantines their tokens.
 pub(crate) fn retire_links(batch: &mut Batch, links: &[PartnerLink], now: Timestamp) {
     let rest = SignedDuration::from_hours(24 * TOKEN_QUARANTINE_DAYS);
     let until = now.checked_add(rest).unwrap_or(Timestamp::MAX);

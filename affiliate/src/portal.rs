@@ -1,22 +1,22 @@
-//! The partner portal: how partners get in, and what they do there. Its pages are the API's (`api/src/portal.rs`).
+//! The partner portal: sign-in and the operations on its pages. The pages themselves are in `api/src/portal.rs`.
 //!
 //! ```text
 //! [entrance]: links and sessions        [joining]: the public form, the invitation
-//! [figures]: what the pages show summed [payout]: where money goes, confirmed by mail
-//! [receipts]: what was paid out         [settings]: a new secret of postbacks
+//! [figures]: sums that the pages show   [payout]: payout destination, confirmed by mail
+//! [receipts]: paid payouts              [settings]: a new postback secret
 //! [host]: a host of the program's own
 //! ```
 //!
-//! What a partner does here is done by the office's own functions, in one commit with the event that tells of it. Only
-//! an active partner changes anything; who is invited accepts, and everybody else looks.
+//! Operations use the same functions as the API and commit together with their event. Only an active partner may change
+//! anything; an invited one may accept, and all others may only read.
 
-pub mod entrance;
-pub mod figures;
+pub mod application;
 pub mod host;
-pub mod joining;
-pub mod payout;
+pub mod login;
+pub mod payout_destination;
 pub mod receipts;
 pub mod settings;
+pub mod statistics;
 
 use mail::address::DomainName;
 use mail::affiliate::partner::PartnerLink;
@@ -24,12 +24,12 @@ use mail::affiliate::program::AffiliateProgram;
 use store::engine::ReadError;
 use url::Url;
 
-use crate::office::AffiliateService;
-use crate::refusal::AffiliateError;
+use crate::error::AffiliateError;
+use crate::service::AffiliateService;
 
 impl AffiliateService {
-    /// Where the pages of a program's portal are, without a slash at the end: on its own host, where it has one that holds,
-    /// by the scheme and the port of the service; else with the service's other pages. None before that is known.
+    /// Returns the origin of a program's portal, without a trailing slash: its own host, if usable, with scheme and
+    /// port of the service; else the service's base URL. `None` while the base URL is unknown.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -41,7 +41,7 @@ impl AffiliateService {
         Ok(Some(format!("{}://{host}{port}", url.scheme())))
     }
 
-    /// The program of a publishable key, if it is set up.
+    /// Finds a program by its publishable key, if its setup is complete.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -50,8 +50,8 @@ impl AffiliateService {
         Ok(found.filter(|program| program.missing_steps().is_empty()))
     }
 
-    /// The program whose portal is at this host, if it is set up and the host holds ([`host`]). A host of the service is
-    /// nobody's.
+    /// Finds the program whose portal has this host, if its setup is complete and the host is usable ([`host`]). Hosts
+    /// of the service belong to no program.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -64,7 +64,7 @@ impl AffiliateService {
         Ok(holds.then_some(program))
     }
 
-    /// The address by which a partner recruits others.
+    /// Returns the address by which a partner recruits others.
     ///
     /// # Errors
     /// The store cannot be read.

@@ -1,33 +1,33 @@
-//! Postbacks as the owner and the portal see them: what was sent to a partner's address, and a try of it.
+//! Postbacks as the owner and the portal see them: the log of a partner's deliveries, and a test delivery.
 //!
 //! ```text
-//! event of a partner's referral or commission ─► tell ─► delivery ─► posted, signed, tried again (queue/src/webhooks)
-//!                                                           └─► the log
+//! event of a partner's referral or commission ─► outbox ─► delivery ─► signed POST with retries (queue/src/webhooks)
+//!                                                            └─► the log
 //! ```
 
 use jiff::Timestamp;
 use mail::affiliate::postback;
-use mail::delivery::{WebhookDelivery, WebhookDeliveryAttempt};
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, DeliveryId, EventId, PartnerId, ReferralId};
+use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt};
 use queue::webhooks::WebhookError;
 use serde_json::json;
 
-use crate::office::AffiliateService;
-use crate::refusal::{AffiliateError, AffiliateNoun, ConflictReason};
+use crate::error::{AffiliateError, AffiliateNoun, ConflictReason};
+use crate::service::AffiliateService;
 
-/// Something that was sent to a partner's address, or is to be.
+/// A delivery to a partner's address, sent or pending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostbackDelivery {
-    /// The event, its body, and how far it is.
+    /// The event with its body and delivery status.
     pub delivery: WebhookDelivery,
-    /// How each attempt went, the first one first.
+    /// Oldest first.
     pub attempts: Vec<WebhookDeliveryAttempt>,
 }
 
 impl AffiliateService {
-    /// What was sent to a partner's address in the last thirty days, newest first, at most `limit`; and before which the
-    /// next page begins.
+    /// Lists the deliveries to a partner's address in the last 30 days, newest first, at most `limit`. Returns the
+    /// cursor of the next page as well.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -40,16 +40,16 @@ impl AffiliateService {
         let (found, next) = self.hall.list_postbacks(of, before, limit).await?;
         let mut sent = Vec::with_capacity(found.len());
         for delivery in found {
-            let attempts = store::delivery::list_attempts(self.store(), &delivery).await?;
+            let attempts = store::webhook_delivery::list_attempts(self.store(), &delivery).await?;
             sent.push(PostbackDelivery { delivery, attempts });
         }
         Ok((sent, next))
     }
 
-    /// Sends an example to a partner's address: one attempt, signed as all else is; the log says how it went.
+    /// Sends a test event to a partner's address: one signed attempt, whose result is in the log.
     ///
     /// # Errors
-    /// The partner has no address; [`Refusal`].
+    /// A field error if the partner has no address; `NotFound`; `NotSetUp`; `Changed`; the store failed.
     pub async fn send_test_postback(
         &self,
         (account, id): (AccountId, PartnerId),
@@ -72,7 +72,7 @@ impl AffiliateService {
     }
 }
 
-/// A lead that there never was.
+/// Builds an example event of a referral that does not exist.
 fn example_event(
     account: AccountId,
     (program, partner): (mail::id::ProgramId, PartnerId),

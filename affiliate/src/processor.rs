@@ -1,29 +1,28 @@
-//! What the payment processor tells: Stripe, or anything that speaks in the shapes of its webhooks.
+//! Parsers of the payment processor's JSON: webhooks and API responses of Stripe, or of a server with the same shapes.
 //!
 //! ```text
-//! header, body ─► [signature] ─► [Event] ─► [Fact] ─► who keeps the newest of each, and computes anew
-//! answers to GET ─► [Page] ────────────────► [Invoice], [Charge], … : the same readers
+//! header, body ─► [signature] ─► [WebhookEvent] ─► [WebhookFact] ─► the ledger keeps the newest state and recomputes
+//! responses to GET ─► [ResponsePage] ────────────► [Invoice], [Charge], … : the same parsers
 //! ```
 //!
-//! Of an answer nothing is kept but its bytes: objects are slices of them, and are read one by one.
+//! Only the bytes of a response are held: objects are slices of them, parsed one by one.
 //!
-//! Bytes and time come in, typed facts go out: no store, no network. What is not asked for is passed over; what is
-//! asked for and cannot be read is an [`Unreadable`] that names the field.
+//! Input is bytes and time, output typed facts; the module uses neither store nor network. Fields that are not needed
+//! are skipped. A needed field that is invalid is a [`JsonReadError`] with its path.
 //!
 //! # State, not changes
 //!
-//! Events come in any order and more than once. So nothing here says "500 less": a fact says how its object stood
-//! ([`Charge::amount_refunded`] is all that was refunded so far, a [`ChargeDispute`] has a status), and [`AsOf`] says when.
-//! Who keeps facts lets the newest win, object by object, and computes anew from what is kept.
+//! Events arrive in any order and repeatedly. So a fact is the state of an object, not a difference:
+//! [`Charge::amount_refunded`] is the total so far, a [`ChargeDispute`] has a status, and [`StateVersion`] orders the
+//! versions. The ledger lets the newest version of each object win and recomputes from the stored state.
 //!
 //! # Two shapes
 //!
-//! Stripe's version of 2025-03-31 (Basil) moved much: an invoice's subscription, its payments, its taxes, its lines'
-//! prices. Each reader names the places where a thing may stand, the older ones first where both can be there. An id
-//! may be a text or the object itself, at each of them.
+//! Stripe's API version 2025-03-31 (Basil) moved many fields: an invoice's subscription, payments, taxes and line
+//! prices. Each parser lists all paths of a field, the older first where both can exist. An id may be a string or the
+//! expanded object.
 
 mod account;
-mod as_of;
 mod charge;
 mod checkout;
 mod credit_note;
@@ -31,16 +30,16 @@ mod customer;
 mod dispute;
 mod event;
 mod invoice;
-mod marks;
-mod page;
-mod reading;
+mod json_reader;
+mod metadata;
 mod refund;
+mod response_page;
 pub mod signature;
+mod state_version;
 mod subscription;
 mod transfer;
 
 pub use account::ConnectedAccount;
-pub use as_of::{ObjectStage, StateVersion};
 pub use charge::Charge;
 pub use checkout::Checkout;
 pub use credit_note::CreditNote;
@@ -48,11 +47,12 @@ pub use customer::Customer;
 pub use dispute::ChargeDispute;
 pub use event::{WebhookEvent, WebhookFact, synthesize_event};
 pub use invoice::{Invoice, InvoicePayment, Payment, invoice_line};
-pub use marks::{MetadataKeys, ReferralHint, ReferralMetadata};
-pub use page::{ProcessorJson, ResponsePage};
-pub use reading::{
+pub use json_reader::{
     AMOUNT_MAX, FieldProblem, JsonReadError, OBJECT_BYTES_MAX, PAGE_BYTES_MAX, PAGE_OBJECTS, ReadContext,
 };
+pub use metadata::{MetadataKeys, ReferralHint, ReferralMetadata};
 pub use refund::{ChargeFigure, Refund, RefundFigure, refunded};
+pub use response_page::{ProcessorJson, ResponsePage};
+pub use state_version::{ObjectStage, StateVersion};
 pub use subscription::{Subscription, SubscriptionStatus};
 pub use transfer::{ReversedTransfer, TransferResponseBody};

@@ -1,29 +1,28 @@
-//! What the processor's events came to, for the owner: a list of them, and how many failed.
+//! Processor events for the owner: a list with their results, and the number of failed ones.
 
 use mail::id::AccountId;
 use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent, ProcessorEventCursor};
 
-use crate::object::ProcessorEventSummary;
-use crate::office::AffiliateService;
-use crate::refusal::AffiliateError;
+use crate::api_objects::ProcessorEventSummary;
+use crate::error::AffiliateError;
+use crate::service::AffiliateService;
 
-/// Failed events are counted up to here.
+/// Upper bound of the count of failed events.
 const FAILED_MAX: usize = 10_000;
 
-/// Events that are looked at at once for the last that came.
+/// Page size of the search for the last received event.
 const LOOKED_AT: usize = 20;
 
-/// A page of events.
 #[derive(Debug)]
 pub struct ProcessorEventPage {
-    /// The events, newest first.
+    /// Newest first.
     pub events: Vec<ProcessorEvent>,
-    /// Where the next page goes on.
+    /// Cursor of the next page, if there is one.
     pub next: Option<ProcessorEventCursor>,
 }
 
 impl AffiliateService {
-    /// A page of the processor's events that stand in one of these ways, in any when there is none.
+    /// Lists the processor's events with one of these statuses; all events if `statuses` is empty.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -41,7 +40,8 @@ impl AffiliateService {
         }
         let place = |event: &ProcessorEvent| (event.received_at, event.id.clone());
         events.sort_by_cached_key(|event| std::cmp::Reverse(place(event)));
-        // One that changes its status meanwhile is found twice, or not; never twice on one page.
+        // An event whose status changes between the queries may be found twice or missed; duplicates are removed from
+        // the page.
         events.dedup_by(|one, other| one.id == other.id);
         let has_more = events.len() > limit;
         events.truncate(limit);
@@ -49,7 +49,7 @@ impl AffiliateService {
         Ok(ProcessorEventPage { events, next })
     }
 
-    /// What was heard of the processor so far.
+    /// Returns the time of the last received event and the number of failed ones.
     ///
     /// # Errors
     /// The store cannot be read.

@@ -1,11 +1,11 @@
-//! Referrals that are told of: a person, by a partner's id or token.
+//! Creating referrals by API: a person and the partner who brought them, given by id or token.
 //!
 //! ```text
-//! person ─► claimed already? the standing referral ─► itself? blocked ─► lead
+//! person ─► claimed already? the existing referral ─► self-referral? blocked ─► lead
 //! ```
 //!
-//! The first who claims a person keeps it, as long as the claim has not lapsed. A customer that is named with a person who
-//! stands already is linked to that referral, whichever partner is named.
+//! The first claim on a person wins until it lapses. A customer id given for a person with a referral is linked to that
+//! referral, whichever partner is named.
 
 use jiff::Timestamp;
 use mail::address::Address;
@@ -17,53 +17,49 @@ use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::referral::{self, ReferralClaim};
 use store::affiliate::{partner, partner_link, program};
 
+use crate::error::{AffiliateError, AffiliateNoun, ConflictReason};
 use crate::ledger::{Ledger, Prospect, ReferralCommit};
-use crate::office::{AffiliateService, ExtendCommit, TRIES_MAX};
-use crate::refusal::{AffiliateError, AffiliateNoun, ConflictReason};
+use crate::service::{AffiliateService, ExtendCommit, TRIES_MAX};
 
-/// By what a partner is named.
+/// Identifies a partner in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PartnerSelector {
-    /// By its id.
     Id(PartnerId),
-    /// By the token of one of its links.
+    /// Token of one of the partner's links.
     Token(PartnerLinkToken),
-    /// By what can be nobody's id or token.
+    /// A text that cannot be an id or a token.
     Nobody,
 }
 
-/// A referral that is told of.
+/// Fields of a referral to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReferralDraft {
-    /// Who brought the person.
     pub partner: PartnerSelector,
-    /// The person.
     pub email: Address,
-    /// The processor's customer, if that is known.
+    /// The processor's customer id, if known.
     pub customer: Option<String>,
-    /// The partner's own tag.
     pub sub_id: Option<String>,
 }
 
-/// A referral, and whether it is a new one.
+/// Result of creating a referral.
 #[derive(Debug, Clone)]
 pub struct ReferralResult {
-    /// The referral: the one that stood, where there was one.
+    /// The new referral, or the existing one.
     pub referral: Referral,
-    /// Whether it was made now.
+    /// True if the referral is new.
     pub created: bool,
 }
 
 impl AffiliateService {
-    /// A referral.
+    /// Fetches a referral.
     ///
     /// # Errors
-    /// There is none; the store cannot be read.
+    /// `NotFound`; the store cannot be read.
     pub async fn get_referral(&self, account: AccountId, id: ReferralId) -> Result<Referral, AffiliateError> {
         referral::get(self.store(), account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))
     }
 
-    /// A page of referrals.
+    /// Lists referrals, newest first.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -76,30 +72,30 @@ impl AffiliateService {
         Ok(referral::list(self.store(), account, filter, wanted).await?)
     }
 
-    /// [`Ledger::refer`].
+    /// See [`Ledger::refer`].
     ///
     /// # Errors
-    /// As there.
+    /// See [`Ledger::refer`].
     pub async fn record_referral(
         &self,
         account: AccountId,
         draft: &ReferralDraft,
-        beside: ExtendCommit<'_, ReferralResult>,
+        extend_commit: ExtendCommit<'_, ReferralResult>,
     ) -> Result<ReferralResult, AffiliateError> {
-        self.ledger().refer(account, draft, beside).await
+        self.ledger().refer(account, draft, extend_commit).await
     }
 }
 
 impl Ledger {
-    /// Records a person whom a partner brought.
+    /// Creates a referral, or returns the existing one of the same person.
     ///
     /// # Errors
-    /// The program is not live; there is no active partner of that id or token; [`Refusal`].
+    /// `NotLive`; `NotSetUp`; `NotFound` if there is no active partner with this id or token; the store failed.
     pub async fn refer(
         &self,
         account: AccountId,
         draft: &ReferralDraft,
-        beside: ExtendCommit<'_, ReferralResult>,
+        extend_commit: ExtendCommit<'_, ReferralResult>,
     ) -> Result<ReferralResult, AffiliateError> {
         let (mut tries, mut made) = (0, None);
         while tries < TRIES_MAX {
@@ -112,9 +108,9 @@ impl Ledger {
             }
             let (by, link) = self.find_active_partner(account, &draft.partner).await?;
             let now = self.now();
-            let (standing, lapsed) = self.find_claims(account, draft, now).await?;
-            let created = standing.as_ref().is_none_or(|standing| made == Some(standing.id));
-            let ReferralCommit { mut batch, referral, is_whole } = match standing {
+            let (existing, lapsed) = self.find_claims(account, draft, now).await?;
+            let created = existing.as_ref().is_none_or(|existing| made == Some(existing.id));
+            let ReferralCommit { mut batch, referral, is_whole } = match existing {
                 Some(referral) => self.follow_up(program, (referral, draft.customer.as_deref())).await?,
                 None => {
                     let prospect = Prospect {
@@ -127,9 +123,10 @@ impl Ledger {
                 }
             };
             let referred = ReferralResult { referral, created };
-            // That it is done is said with the last part, so that whoever is cut off asks again, and it is gone on with.
+            // The caller's idempotency record is committed with the last part, so that a retry after an interruption
+            // continues.
             if is_whole {
-                beside(&mut batch, &referred);
+                extend_commit(&mut batch, &referred);
             }
             match self.commit(batch).await? {
                 true if is_whole => return Ok(referred),
@@ -140,7 +137,7 @@ impl Ledger {
         Err(ConflictReason::Changed.into())
     }
 
-    /// The active partner, and the link where it was named by one.
+    /// Returns the active partner, and its link if a token was given.
     async fn find_active_partner(
         &self,
         account: AccountId,
@@ -162,7 +159,7 @@ impl Ledger {
         Ok((active.ok_or(AffiliateError::NotFound(AffiliateNoun::Partner))?, link))
     }
 
-    /// The referral that holds the person, and the one that held it and has lapsed.
+    /// Returns the referral that claims the person, and the lapsed one that did.
     async fn find_claims(
         &self,
         account: AccountId,

@@ -1,29 +1,30 @@
-//! Visits: who comes by a partner's link, and what a page says of them afterwards.
+//! Visits: clicks on partners' links, and later statements of a page about the visitor.
 //!
 //! ```text
-//! token ─► an active partner's link? ─► whose is the visitor? ─►[ visit + visitor + click ]       click ─► [count]
-//! sign-up, identify ─► the visit ─► [people]: a lead, or whose visit it is
+//! token ─► an active partner's link? ─► the visitor's current visit ─►[ visit + visitor + click ]     click ─► [count]
+//! sign-up, identify ─► the visit ─► [people]: a lead, or the person of the visit
 //! checkout with `vis_…` ─► the ledger (`affiliate/src/ledger/attribution.rs`)
 //! ```
 //!
-//! A click writes rows that nobody else writes, but for that of its visitor; what is counted is counted afterwards, many
-//! at a time. While the program is not live there are no visits. A visit keeps its partner, whatever becomes of the link.
+//! Except for the visitor's row, a click writes only rows of its own, so clicks do not conflict. Counters are updated
+//! afterwards, in batches. Visits are recorded only while the program is live. A visit keeps its partner when the link
+//! is deleted or renamed.
 
-pub mod count;
-pub mod people;
+pub mod click_counting;
+pub mod identification;
 
 use std::net::IpAddr;
 
 use jiff::Timestamp;
+use mail::affiliate::fraud_checks::{is_banned_referrer, is_paid_click};
 use mail::affiliate::partner::{Partner, PartnerLink, PartnerLinkToken, PartnerStatus};
+use mail::affiliate::periods;
 use mail::affiliate::program::{AffiliateProgram, ProgramStatus};
 use mail::affiliate::referral::FraudFlag;
-use mail::affiliate::suspicion::{is_banned_referrer, is_paid_click};
 use mail::affiliate::visit::{self, PartnerVisit, SUB_ID_CHARS_MAX, VISITORS_MAX};
-use mail::affiliate::window;
+use mail::cidr::client_prefix;
 use mail::id::{AccountId, VisitId};
 use mail::metric::Hour;
-use mail::network::client_prefix;
 use store::affiliate::click::{self, LinkClick};
 use store::affiliate::visit::{StoredCurrentVisit, VisitorIdentity};
 use store::affiliate::{campaign, click_count, partner, partner_link, program};
@@ -31,63 +32,60 @@ use store::engine::Batch;
 use store::task::PARTITIONS;
 use url::Url;
 
+use crate::error::{AffiliateError, ConflictReason};
 use crate::ledger::Ledger;
 use crate::links;
-use crate::office::{AffiliateService, TRIES_MAX};
-use crate::refusal::{AffiliateError, ConflictReason};
+use crate::service::{AffiliateService, TRIES_MAX};
 
-/// Clicks of a program on a day, of which each may be a visit that is kept; further ones are turned away.
+/// Maximum clicks of a program per day, because each may store a visit; further ones are rejected.
 pub const CLICKS_A_DAY_MAX: u64 = 250_000;
-/// The query parameter in which a visit is handed over to another domain.
+/// Query parameter that passes a visit to another domain.
 pub const HANDED_OVER: &str = "stx_ref";
 
-/// By what somebody came.
+/// Source of a visit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VisitSource {
-    /// By a link.
+    /// Token of the followed link.
     Link(PartnerLinkToken),
-    /// With a visit that another domain handed over.
+    /// A visit passed from another domain.
     HandedOver(VisitId),
 }
 
-/// Somebody who came.
+/// A visitor's arrival.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VisitRequest {
-    /// By what.
     pub brought: VisitSource,
-    /// The visitor's number, where a script ran.
+    /// Id that the browser script gave the visitor, if it ran.
     pub visitor: Option<String>,
-    /// The page's address.
+    /// URL of the page.
     pub url: String,
-    /// The page before.
     pub referrer: String,
     /// The partner's own tag.
     pub sub_id: Option<String>,
-    /// From where.
+    /// IP address of the visitor.
     pub from: Option<IpAddr>,
 }
 
-/// The visit that stands.
+/// The visitor's current visit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CapturedVisit {
-    /// The visit.
     pub visit: PartnerVisit,
-    /// Whose it is; none when the partner is deleted.
+    /// `None` if the partner was deleted.
     pub partner: Option<Partner>,
 }
 
-/// What is to be written of an arrival.
+/// The rows of an arrival to commit.
 struct VisitDecision {
     batch: Batch,
     stands: PartnerVisit,
 }
 
 impl Ledger {
-    /// Takes in who came; says which of the visitor's visits stands. `None`: nobody has the token, or not now, and nothing
-    /// is kept of it.
+    /// Records an arrival and returns the visitor's current visit. `None` if the token or visit is unknown or the
+    /// program not live; nothing is stored then.
     ///
     /// # Errors
-    /// [`Obstacle::Crowded`]: there were too many today; [`Refusal`].
+    /// [`ConflictReason::TooManyClicks`] above [`CLICKS_A_DAY_MAX`]; the store failed.
     pub async fn capture(
         &self,
         account: AccountId,
@@ -99,11 +97,11 @@ impl Ledger {
                 return Ok(None);
             }
             let of = arrival.visitor.clone().map(VisitorIdentity::Visitor);
-            let standing = match &of {
+            let current = match &of {
                 Some(of) => store::affiliate::visit::find_current(self.store(), account, of).await?,
                 None => StoredCurrentVisit::default(),
             };
-            let known = (of.as_ref(), &standing);
+            let known = (of.as_ref(), &current);
             let decided = match &arrival.brought {
                 VisitSource::Link(token) => self.visit_by_link(&program, (token, arrival), known).await?,
                 VisitSource::HandedOver(id) => self.visit_from_other_domain(&program, *id, known).await?,
@@ -117,18 +115,18 @@ impl Ledger {
         Err(ConflictReason::Changed.into())
     }
 
-    /// A link was followed.
+    /// Decides about a click on a link.
     async fn visit_by_link(
         &self,
         program: &AffiliateProgram,
         (token, arrival): (&PartnerLinkToken, &VisitRequest),
-        (of, standing): (Option<&VisitorIdentity>, &StoredCurrentVisit),
+        (of, current): (Option<&VisitorIdentity>, &StoredCurrentVisit),
     ) -> Result<Option<VisitDecision>, AffiliateError> {
         let account = program.account;
         let Some((link, partner)) = self.find_link_and_partner(account, token).await? else {
             return Ok(None);
         };
-        let held = self.valid_visit(account, standing).await?;
+        let held = self.valid_visit(account, current).await?;
         let (now, mut batch) = (self.now(), Batch::intake());
         if let Some(held) = held.filter(|held| held.is_reload(link.id, now)) {
             return Ok(Some(VisitDecision { batch, stands: held.clone() }));
@@ -140,21 +138,21 @@ impl Ledger {
         let new = self.new_visit(program, (&link, &partner), arrival).await?;
         let id = new.id.to_bytes();
         let click = LinkClick { account, partner: partner.id, link: link.id, sub_id: new.sub_id.clone(), at: now };
-        // Spread, so that not one node counts all.
+        // Spread over the partitions, so that all nodes share the counting.
         let [.., last] = id;
         click::enqueue(&mut batch, u16::from(last) % PARTITIONS, id, &click);
         let stands = held.map_or(&new, |held| visit::attributed_visit(program.settings.attribution, held, &new));
         if stands.id == new.id {
             store::affiliate::visit::create(&mut batch, &new);
             if let Some(of) = of {
-                store::affiliate::visit::set_current(&mut batch, (account, of), standing, new.id);
+                store::affiliate::visit::set_current(&mut batch, (account, of), current, new.id);
             }
         }
         let stands = stands.clone();
         Ok(Some(VisitDecision { batch, stands }))
     }
 
-    /// The link of a token, and its partner, who is active.
+    /// Returns the link of a token with its partner, if that is active.
     async fn find_link_and_partner(
         &self,
         account: AccountId,
@@ -168,14 +166,14 @@ impl Ledger {
         Ok(active.map(|partner| (link, partner)))
     }
 
-    /// The visit that stands, as long as it binds and its partner is there.
+    /// Returns the current visit, unless it has lapsed or its partner was deleted.
     async fn valid_visit<'v>(
         &self,
         account: AccountId,
-        standing: &'v StoredCurrentVisit,
+        current: &'v StoredCurrentVisit,
     ) -> Result<Option<&'v PartnerVisit>, AffiliateError> {
         let now = self.now();
-        let Some(held) = standing.visit.as_ref().filter(|held| !held.has_lapsed(now)) else {
+        let Some(held) = current.visit.as_ref().filter(|held| !held.has_lapsed(now)) else {
             return Ok(None);
         };
         let partner = partner::get(self.store(), account, held.partner).await?;
@@ -208,16 +206,17 @@ impl Ledger {
             people: Vec::new(),
             referrals: Vec::new(),
             clicked_at: now,
-            expires_at: window::binds_until(now, days).unwrap_or(Timestamp::MAX),
+            expires_at: periods::binds_until(now, days).unwrap_or(Timestamp::MAX),
         })
     }
 
-    /// A visit of another domain: the visitor's here from now on, if it is the one that stands. No click.
+    /// Decides about a visit passed from another domain: it becomes the visitor's current visit here if the attribution
+    /// model prefers it. Does not count as a click.
     async fn visit_from_other_domain(
         &self,
         program: &AffiliateProgram,
         id: VisitId,
-        (of, standing): (Option<&VisitorIdentity>, &StoredCurrentVisit),
+        (of, current): (Option<&VisitorIdentity>, &StoredCurrentVisit),
     ) -> Result<Option<VisitDecision>, AffiliateError> {
         let (account, now) = (program.account, self.now());
         let found = store::affiliate::visit::get(self.store(), account, id).await?;
@@ -225,7 +224,7 @@ impl Ledger {
         if partner::get(self.store(), account, given.partner).await?.is_none() {
             return Ok(None);
         }
-        let held = self.valid_visit(account, standing).await?;
+        let held = self.valid_visit(account, current).await?;
         let stands = held.map_or(&given, |held| visit::attributed_visit(program.settings.attribution, held, &given));
         let mut batch = Batch::intake();
         let is_new = held.is_none_or(|held| held.id != given.id) && stands.id == given.id;
@@ -237,37 +236,36 @@ impl Ledger {
                 after.visitors.push(visitor.clone());
             }
             store::affiliate::visit::update(&mut batch, &given, &after);
-            store::affiliate::visit::set_current(&mut batch, (account, of), standing, given.id);
+            store::affiliate::visit::set_current(&mut batch, (account, of), current, given.id);
         }
         let stands = stands.clone();
         Ok(Some(VisitDecision { batch, stands }))
     }
 }
 
-/// Where a link leads that is followed without a script.
+/// Redirect of a link that works without the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkTarget {
-    /// The address.
     pub location: String,
-    /// The visit, if one was made.
+    /// The visit, if one was recorded.
     pub visit: Option<VisitId>,
 }
 
 impl AffiliateService {
-    /// The program of a page's publishable key.
+    /// Finds a program by its publishable key.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn find_program_by_key(&self, key: &str) -> Result<Option<AffiliateProgram>, AffiliateError> {
         let found = program::find_by_id_or_key(self.store(), key).await?;
-        // Programs are found by other names too, which are no keys.
+        // The lookup also accepts program ids, which are not public keys.
         Ok(found.filter(|program| program.publishable_key == key))
     }
 
-    /// [`Ledger::capture`].
+    /// See [`Ledger::capture`].
     ///
     /// # Errors
-    /// As there.
+    /// See [`Ledger::capture`].
     pub async fn capture(
         &self,
         account: AccountId,
@@ -276,11 +274,11 @@ impl AffiliateService {
         self.ledger().capture(account, arrival).await
     }
 
-    /// Where a link leads, and, unless a machine asks, the visit of who follows it. A token that leads nowhere leads to
-    /// the website, and nothing is kept of it.
+    /// Returns the redirect of a link and records the visit, if `arrival` is given (bots have none). An unknown token
+    /// redirects to the website, and nothing is stored.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// The store cannot be read. A visit that cannot be recorded is logged, and the visitor is still redirected.
     pub async fn follow_link(
         &self,
         program: &AffiliateProgram,
@@ -292,9 +290,9 @@ impl AffiliateService {
         let link = partner_link::find_by_token(self.store(), program.account, token).await?;
         let Some(link) = link else { return Ok(website()) };
         let captured = match arrival {
-            // A crowd is led on, too.
+            // Visitors above the daily limit are redirected, too.
             Some(arrival) => self.capture(program.account, arrival).await.unwrap_or_else(|refusal| {
-                store::warn_unless_away!(self.store(), %refusal, "a click cannot be kept");
+                store::warn_unless_away!(self.store(), %refusal, "click not recorded");
                 None
             }),
             None => None,
@@ -304,7 +302,7 @@ impl AffiliateService {
     }
 }
 
-/// Where a link leads, with the visit.
+/// Returns the link's destination with the visit's id.
 fn landing_url(website_url: &str, link: &PartnerLink, visit: Option<VisitId>) -> String {
     let found = links::parse_destination(website_url, link.destination_url.as_deref().unwrap_or_default());
     let found = found.or_else(|_| Url::parse(website_url));

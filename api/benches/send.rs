@@ -1,5 +1,5 @@
-//! What the door costs beside the hall: reading a send request of 10 KB, refusing one, and the way
-//! through the machinery (route, key, body, a task of its own, answer) without hyper and the hall.
+//! Benchmarks of the HTTP API without the network: parsing a 10 KB send request, rejecting an invalid one, and
+//! dispatching a request (route, authentication, body, handler task, response) without hyper and message intake.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "criterion's macros; a bench that cannot go on fails")]
 
@@ -20,7 +20,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use http_body_util::Full;
 use serde_json::json;
 
-/// A receipt: text and HTML of 10 KB together, with the escapes that HTML in JSON has.
+/// A receipt with 10 KB of text and HTML together; the HTML has quotes that JSON must escape.
 fn receipt() -> Vec<u8> {
     let html = "<p class=\"line\">One \u{fc}nit of \"something\"</p>\n".repeat(160);
     let text = "One unit of something, and another line of it.\n".repeat(40);
@@ -49,7 +49,7 @@ fn dispatch(criterion: &mut Criterion) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let world = runtime.block_on(world::World::start());
     let authorization = format!("Bearer {}", world.key);
-    // 10 KB that the last check of the reader refuses: everything but the hall.
+    // A 10 KB body that the parser rejects at its last field: measures everything but message intake.
     let mut body = receipt();
     body.truncate(body.len() - 1);
     body.extend_from_slice(b",\"category\":\"none\"}");

@@ -1,12 +1,16 @@
-//! Who is asking: a key (`Authorization: Bearer <API_KEY>`, RFC 6750 2.1) to a [`Tenant`], a session's
-//! cookie to a [`SignedIn`].
+//! Authentication and authorization of API requests.
 //!
-//! The key is looked up by the SHA-256 of its random part, so there is no secret to compare with
-//! and no timing to watch. Whether a key is missing, malformed, unknown, revoked or expired is told in
-//! `details.reason`: only who has the secret learns more than that there is no such key. A browser sends a session's cookie by itself, whoever made it call: calls other than GET must
-//! bring the session's `x-csrf-token` as well, which only its own pages know.
+//! An API key (`Authorization: Bearer <API_KEY>`, RFC 6750 2.1) authenticates a [`Tenant`]; a session cookie
+//! authenticates a [`SignedInUser`].
+//!
+//! The key is looked up by the SHA-256 of its random part. No secret is compared, so timing reveals nothing.
+//! `details.reason` tells a missing, malformed, unknown, revoked or expired key apart. Only a client that has the
+//! secret learns more than that the key is unknown.
+//!
+//! CSRF: a browser sends the session cookie with every request, whichever page made it. Requests other than GET must
+//! also carry the session's `x-csrf-token`, which only the dashboard's own pages know.
 
-pub mod watch;
+pub mod revalidation;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,26 +27,26 @@ use crate::auth::cookie;
 use crate::auth::login_log::LoginKind;
 use crate::operations::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::serve::PeerAddress;
 use crate::serve::router::{ClientKind, MatchedOperation};
+use crate::state::AppState;
 
-/// The header field that calls of a session bring, unless they only read.
+/// Header of session requests that change something.
 pub const CSRF_TOKEN: &str = "x-csrf-token";
 
-/// Who called.
+/// The authenticated caller of a request.
 #[derive(Debug)]
 pub enum Principal {
-    /// Nobody was asked who they are.
+    /// The operation needs no authentication.
     Anonymous,
-    /// Whoever has a key.
+    /// Authenticated by an API key.
     ApiKey(Tenant),
-    /// Whoever has signed in.
+    /// Authenticated by a session cookie.
     User(SignedInUser),
 }
 
 impl Principal {
-    /// The tenant, if there is one.
+    /// The tenant; `None` for an anonymous request.
     #[must_use]
     pub fn tenant(&self) -> Option<&Tenant> {
         match self {
@@ -52,7 +56,7 @@ impl Principal {
         }
     }
 
-    /// The tenant alone.
+    /// Consumes the principal and returns its tenant.
     #[must_use]
     pub fn into_tenant(self) -> Option<Tenant> {
         match self {
@@ -63,17 +67,17 @@ impl Principal {
     }
 }
 
-/// From where a request came, when that is known.
+/// The client's IP address; `None` if the connection's address is unknown.
 #[must_use]
 pub fn client_ip(head: &Parts) -> Option<IpAddr> {
     head.extensions.get::<PeerAddress>().map(|peer| peer.0)
 }
 
-/// Finds out who called, or says why not.
+/// Authenticates the request as its operation requires.
 ///
 /// # Errors
-/// 401 for a key or session that is none, 403 for a key that is not used from here, 503 when the store
-/// cannot be read.
+/// 401 for a missing or invalid key or session, 403 for a key used from an address that is not allowed, 503 when
+/// the store cannot be read.
 pub async fn authenticate(
     room: &Arc<AppState>,
     found: &MatchedOperation<'_>,
@@ -90,13 +94,13 @@ pub async fn authenticate(
         }
         (OperationHandler::Session(..) | OperationHandler::Owner(_), _) => match cookie::token(&head.headers) {
             Some(token) => authenticate_session(room, &token, client_ip(head)).await,
-            // Who has a key instead hears that it is not the key that is wrong (see `permit`).
+            // A valid API key is answered 403 by `authorize` instead of 401: the key is not what is wrong.
             None => authenticate_api_key(room, head).await.map(Principal::ApiKey),
         },
     }
 }
 
-/// The tenant that a request's key makes.
+/// Authenticates the request's API key.
 ///
 /// # Errors
 /// As [`authenticate`].
@@ -124,14 +128,14 @@ async fn authenticate_session(
         room.tasks.spawn(async move {
             let mut batch = Batch::progress();
             store::session::update(&mut batch, &before, &later);
-            // Somebody else was quicker, or the next call does it.
+            // A conflict is harmless: another request has extended the session, or the next one will.
             let _ = store.commit(batch).await;
         });
     }
     Ok(Principal::User(who))
 }
 
-/// Logs who was not let in. A session that has ended is no attack: its browser asks once more.
+/// Logs a failed authentication. An expired session is not logged: the browser merely sends an old cookie.
 fn log_refused(room: &AppState, kind: LoginKind, from: Option<IpAddr>, error: &AccessError) {
     let reason = match error {
         AccessError::Denied(Denial::Expired) if kind == LoginKind::Session => return,
@@ -152,21 +156,21 @@ fn access_error_problem(error: AccessError) -> Problem {
     }
 }
 
-/// May whoever called call this?
+/// Checks that the principal may call the operation.
 ///
 /// # Errors
-/// 403 `forbidden`.
+/// 403 `forbidden` when the scope, domain binding, CSRF token or role does not allow it.
 pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Result<(), Problem> {
     let forbidden = |text: &str| Err(Problem::new(ErrorCode::FORBIDDEN, text));
     match (caller, &operation.handler) {
         (Principal::ApiKey(_), OperationHandler::Session(..) | OperationHandler::Owner(_)) => {
-            forbidden("This call needs somebody who has signed in, not an API key")
+            forbidden("This operation requires a signed-in user, not an API key")
         }
         (Principal::ApiKey(tenant), _) => {
             check_scope(tenant.scope(), operation.scope())?;
             match tenant.bound_to() {
                 Some(_) if !operation.domain_scoped => {
-                    forbidden("This API key is bound to a domain; the call needs one that is not")
+                    forbidden("This API key is restricted to one domain; the operation requires an unrestricted key")
                 }
                 _ => Ok(()),
             }
@@ -174,7 +178,7 @@ pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Res
         (Principal::User(who), action) => {
             let reads = matches!(head.method, Method::GET | Method::HEAD);
             if !reads && !csrf_token_matches(&head.headers, who.token()) {
-                return forbidden("`x-csrf-token` is missing or not the session's");
+                return forbidden("`x-csrf-token` is missing or does not match the session");
             }
             let needed = match action {
                 OperationHandler::Session(needed, _) => Some(*needed),
@@ -184,7 +188,7 @@ pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Res
                 }
             };
             if needed.is_some_and(|needed| who.user().role < needed) {
-                return forbidden("This call needs an owner of the account");
+                return forbidden("This operation requires an owner of the account");
             }
             Ok(())
         }
@@ -192,24 +196,25 @@ pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Res
     }
 }
 
-/// May a key of this scope call an operation that needs `needed`?
+/// Checks that a key with scope `held` may call an operation that needs `needed`.
 fn check_scope(held: ApiKeyScope, needed: Option<ApiKeyScope>) -> Result<(), Problem> {
     match (held, needed) {
-        (ApiKeyScope::Sending, Some(ApiKeyScope::Full)) => {
-            Err(Problem::new(ErrorCode::FORBIDDEN, "This API key may only send; the call needs a full key"))
-        }
+        (ApiKeyScope::Sending, Some(ApiKeyScope::Full)) => Err(Problem::new(
+            ErrorCode::FORBIDDEN,
+            "This API key can only send email; the operation requires a key with full access",
+        )),
         _ => Ok(()),
     }
 }
 
-/// Whether a call brings the token that its session was given. Hashes are compared: how much of two of
-/// them is the same tells nothing.
+/// Returns whether the request carries its session's CSRF token. Hashes are compared, so timing reveals nothing
+/// about the token.
 fn csrf_token_matches(headers: &HeaderMap, token: &SessionToken) -> bool {
     let given = headers.get(CSRF_TOKEN).map(|value| SecretHash::from_bytes(value.as_bytes()));
     given == Some(SecretHash::from_bytes(token.csrf().as_bytes()))
 }
 
-/// The token of the one `Authorization` field. Two fields are none: which of them counts?
+/// The token of the `Authorization` header. Two such headers are rejected: it is ambiguous which one counts.
 fn bearer_token(headers: &HeaderMap) -> Result<&str, Denial> {
     let mut fields = headers.get_all(AUTHORIZATION).iter();
     let only = fields.next().ok_or(Denial::Missing)?;
@@ -243,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sending_key_may_not_do_what_needs_a_full_one() {
+    fn a_sending_key_cannot_call_full_access_operations() {
         for needed in [None, Some(ApiKeyScope::Full), Some(ApiKeyScope::Sending)] {
             assert!(check_scope(ApiKeyScope::Full, needed).is_ok());
         }

@@ -1,4 +1,4 @@
-//! The account: what it may do, what its plan includes, what it has used (completions-email.md 2.7).
+//! `GET /account`: access level, plan limits and usage of the account (completions-email.md 2.7).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use crate::call::NoInput;
 use crate::emails::view::JsonTimestamp;
+use crate::handler::NoInput;
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
-/// What parts of the service there are.
+/// Optional parts of the service that are available to the account.
 #[derive(Debug, Serialize)]
-#[expect(clippy::struct_excessive_bools, reason = "one for each part")]
+#[expect(clippy::struct_excessive_bools, reason = "one flag per part of the service")]
 pub struct Features {
     inbound: bool,
     automations: bool,
@@ -28,7 +28,6 @@ pub struct Features {
     affiliates: bool,
 }
 
-/// An account.
 #[derive(Debug, Serialize)]
 pub struct AccountView {
     id: AccountId,
@@ -41,7 +40,7 @@ pub struct AccountView {
     created_at: JsonTimestamp,
 }
 
-/// What an account may do.
+/// Limits of the account's plan.
 #[derive(Debug, Serialize)]
 pub struct LimitsView {
     emails_per_month: Option<u64>,
@@ -49,32 +48,27 @@ pub struct LimitsView {
     domains: Option<u32>,
     requests_per_second: u32,
     retention_days: u64,
-    /// By noun; null is without end.
+    /// By storage noun; `None` is unlimited.
     storage: BTreeMap<&'static str, Option<u64>>,
 }
 
-/// What an account has used.
+/// Usage of the current month and day.
 #[derive(Debug, Serialize)]
 pub struct UsageView {
-    /// When the month began (UTC).
+    /// Start of the calendar month (UTC).
     pub period_start: JsonTimestamp,
-    /// When it ends.
     pub period_end: JsonTimestamp,
-    /// Emails of the month.
     pub emails_month: u64,
-    /// Emails of the day.
     pub emails_day: u64,
-    /// Sending domains.
     pub domains: u32,
-    /// Emails of the month beyond what the plan includes.
+    /// Emails of the month beyond the plan's included number.
     pub overage: u64,
-    /// When the day's count begins anew.
+    /// Time at which the daily count resets.
     pub resets_at: JsonTimestamp,
-    /// What is kept, by noun; null where it is without end, or is being counted.
+    /// Stored objects or bytes by noun; `None` if the plan has no limit or the count is still being computed.
     pub storage: BTreeMap<&'static str, Option<u64>>,
 }
 
-/// The account, its limits, its usage.
 #[derive(Debug, Serialize)]
 pub struct AccountResponse {
     account: AccountView,
@@ -125,7 +119,7 @@ pub async fn get(room: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<Acco
     })
 }
 
-/// What an account has used in this month and on this day.
+/// Loads the usage of the current month and day (UTC).
 ///
 /// # Errors
 /// The store cannot be read.
@@ -156,7 +150,7 @@ impl ToSchema for AccountResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.component("Account", |_| {
             schema::object(
-                "The account, what it may do, what it has used",
+                "The account with its limits and usage",
                 [("account", account_schema()), ("limits", limits_schema()), ("usage", usage_schema())],
             )
         })
@@ -164,23 +158,26 @@ impl ToSchema for AccountResponse {
 }
 
 fn account_schema() -> Value {
-    let feature = |name: &'static str| (name, schema::boolean("Whether there is this part"));
+    let feature = |name: &'static str| (name, schema::boolean("Whether this part of the service is available"));
     schema::object(
         "The account",
         [
             ("id", schema::string("`acct_…`")),
             ("email", schema::string("The owner's address")),
-            ("plan", schema::string_enum(&["free", "pro", "scale", "dedicated"], "What it pays for")),
+            ("plan", schema::string_enum(&["free", "pro", "scale", "dedicated"], "The plan")),
             (
                 "access_level",
-                schema::string_enum(&["sandbox", "self_test", "production"], "To whom it may send, and from where"),
+                schema::string_enum(
+                    &["sandbox", "self_test", "production"],
+                    "Which recipients and sender addresses are allowed",
+                ),
             ),
-            ("sandbox_sender", schema::nullable_string("From where it may send without a domain")),
-            ("suspended", schema::boolean("Nothing is accepted from it")),
+            ("sandbox_sender", schema::nullable_string("Sender address for accounts without a verified domain")),
+            ("suspended", schema::boolean("Whether the account is suspended: its email is rejected")),
             (
                 "features",
                 schema::object(
-                    "What parts of the service there are",
+                    "Available parts of the service",
                     [feature("inbound"), feature("automations"), feature("sms"), feature("affiliates")],
                 ),
             ),
@@ -192,14 +189,14 @@ fn account_schema() -> Value {
 fn limits_schema() -> Value {
     let number = |text: &str| json!({"type": ["integer", "null"], "minimum": 0, "description": text});
     schema::object(
-        "What the plan includes; null is without end",
+        "Limits of the plan; null is unlimited",
         [
-            ("emails_per_month", number("Emails (one for each recipient) a calendar month, UTC")),
-            ("emails_per_day", number("Emails a day, UTC")),
+            ("emails_per_month", number("Emails per calendar month (UTC), counted per recipient")),
+            ("emails_per_day", number("Emails per day (UTC), counted per recipient")),
             ("domains", number("Sending domains")),
-            ("requests_per_second", schema::count("API requests a second")),
-            ("retention_days", schema::count("How long emails are kept")),
-            ("storage", storage_schema("What may be kept: by number, or in bytes; null is without end")),
+            ("requests_per_second", schema::count("API requests per second")),
+            ("retention_days", schema::count("Days for which emails are retained")),
+            ("storage", storage_schema("Storage limits, as a number of objects or in bytes; null is unlimited")),
         ],
     )
 }
@@ -211,16 +208,19 @@ fn storage_schema(text: &str) -> Value {
 
 fn usage_schema() -> Value {
     schema::object(
-        "What was used",
+        "Usage of the account",
         [
-            ("period_start", schema::time("When the month began")),
-            ("period_end", schema::time("When it ends")),
-            ("emails_month", schema::count("Emails of the month")),
-            ("emails_day", schema::count("Emails of the day")),
+            ("period_start", schema::time("Start of the month")),
+            ("period_end", schema::time("End of the month")),
+            ("emails_month", schema::count("Emails sent this month")),
+            ("emails_day", schema::count("Emails sent today")),
             ("domains", schema::count("Sending domains")),
-            ("overage", schema::count("Emails of the month beyond what the plan includes")),
-            ("resets_at", schema::time("When the day's count begins anew")),
-            ("storage", storage_schema("What is kept; null where the plan has no end, or while it is being counted")),
+            ("overage", schema::count("Emails sent this month beyond the number that the plan includes")),
+            ("resets_at", schema::time("When the daily count resets")),
+            (
+                "storage",
+                storage_schema("Stored objects or bytes; null if the plan has no limit or the count is being computed"),
+            ),
         ],
     )
 }

@@ -1,21 +1,20 @@
-//! The affiliate program over HTTP (affiliate-api.md): its partners, links, campaigns, referrals and commissions for
-//! programs with a full key; for the owner its set-up and what only an owner decides (affiliate-admin.md).
+//! HTTP API of the affiliate program (affiliate-api.md): partners, links, campaigns, referrals, commissions and payouts
+//! with a full API key; set-up and owner-only decisions with the owner's session (affiliate-admin.md).
 //!
 //! ```text
-//! call ─► asked (is there a program? then: what is wrong?) ─► affiliate::office ─► answer (etag, kept under its key)
+//! request ─► asked.rs (does the program exist? then: is the input valid?) ─► affiliate service
+//!         ─► answer.rs (etag, response stored under the idempotency key)
 //! ```
 //!
-//! What is done stands in the room `affiliate`; here it is read, described and answered.
+//! The business logic is in the crate `affiliate`; this module parses requests and renders responses.
 
-/// The names that an object may have.
+/// Lists the field names that a JSON object accepts.
 macro_rules! names {
     ($($name:literal),* $(,)?) => {
         crate::fields::FieldNames { known: &[$(($name, $name)),*], foreign: &[] }
     };
 }
 
-pub mod answer;
-pub mod asked;
 pub mod audit;
 pub mod backfill;
 pub mod campaigns;
@@ -24,7 +23,7 @@ mod fields;
 pub mod imports;
 pub mod links;
 pub mod login_link;
-pub mod owned;
+pub mod owner_partners;
 pub mod partners;
 pub mod payout_results;
 pub mod payout_runs;
@@ -34,33 +33,35 @@ pub mod postbacks;
 pub mod processor;
 pub mod program;
 pub mod referrals;
+pub mod request;
+pub mod response;
 pub mod reviews;
 pub mod settings;
 pub mod view;
 pub mod visits;
 
+use ::affiliate::error::AffiliateError;
 use ::affiliate::ledger::LedgerError;
-use ::affiliate::refusal::AffiliateError;
 use http::Method;
 use mail::credential::ApiKeyScope;
 use mail::id::{BackfillId, CampaignId, CommissionId, PartnerId, PartnerLinkId, PayoutId, PayoutRunId, ReferralId};
 use mail::idempotency::IdempotencyScope as Keyed;
 use mail::quota::Noun as Quota;
-use queue::quota::StorageQuotaError;
+use queue::storage_quota::StorageQuotaError;
 use serde_json::{Value, json};
 
-use crate::call::{FromRequest, Request, RequestSpec};
+use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::operations::{Operation, OperationBuilder, operation};
-use crate::page::{self, PageParameters};
+use crate::paging::{self, PageParameters};
 use crate::problem::{ErrorCode, FieldErrors, OUTAGE_RETRY_AFTER_S, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 use store::affiliate::listing::ListPageRequest;
 
-/// The owner's paths begin so.
+/// OpenAPI tag of the owner's operations.
 const OWNER_NOUN: &str = "affiliate_program";
 
-/// The operations of the program.
+/// All operations of the affiliate program.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
     [
@@ -79,7 +80,7 @@ pub fn operations() -> Vec<Operation> {
     .collect()
 }
 
-/// An operation of a noun that is not there without a program.
+/// Starts an operation that is answered 404 if the account has no program.
 fn affiliate_operation(method: Method, path: &'static str, id: &'static str) -> OperationBuilder {
     operation(method, path, id).errors(&[ErrorCode::NOT_FOUND])
 }
@@ -99,29 +100,29 @@ fn partner_operations() -> Vec<Operation> {
             .about(noun, "Get a partner with all its links")
             .api_key_or_session(full, partners::get),
         affiliate_operation(Method::PATCH, "/affiliates/{id}", "update_affiliate")
-            .about(noun, "Change what is known of a partner")
+            .about(noun, "Update a partner")
             .api_key_or_session(full, partners::update),
         affiliate_operation(delete.clone(), "/affiliates/{id}", "delete_affiliate")
-            .about(noun, "Delete a partner who was never paid")
+            .about(noun, "Delete a partner that was never paid")
             .api_key_or_session(full, partners::delete),
         affiliate_operation(post.clone(), "/affiliates/{id}/approve", "approve_affiliate")
-            .about(noun, "Make a partner active")
+            .about(noun, "Approve a partner")
             .api_key_or_session(full, partners::approve),
         affiliate_operation(post.clone(), "/affiliates/{id}/reject", "reject_affiliate")
-            .about(noun, "Refuse a partner")
+            .about(noun, "Reject a partner")
             .api_key_or_session(full, partners::reject),
         affiliate_operation(post.clone(), "/affiliates/{id}/suspend", "suspend_affiliate")
-            .about(noun, "Suspend a partner: its links lead nobody any more, and it is not paid")
+            .about(noun, "Suspend a partner: its links stop redirecting and its payouts stop")
             .api_key_or_session(full, partners::suspend),
         affiliate_operation(get, "/affiliates/{id}/links", "list_affiliate_links")
             .about(noun, "List a partner's links, newest first")
             .api_key_or_session(full, links::list),
         affiliate_operation(post, "/affiliates/{id}/links", "create_affiliate_link")
-            .about(noun, "Give a partner a link")
+            .about(noun, "Create a link for a partner")
             .idempotent_storage_cost(Keyed::CreateLink, &[(Quota::AffiliateLinks, 1)])
             .api_key_or_session(full, links::create),
         affiliate_operation(delete, "/affiliates/{id}/links/{link_id}", "delete_affiliate_link")
-            .about(noun, "Delete a link that is not the primary one")
+            .about(noun, "Delete a link other than the primary one")
             .api_key_or_session(full, links::delete),
     ]
 }
@@ -129,7 +130,10 @@ fn partner_operations() -> Vec<Operation> {
 fn login_link_operations() -> Vec<Operation> {
     vec![
         affiliate_operation(Method::POST, "/affiliates/{id}/login-link", "create_affiliate_login_link")
-            .about("affiliates", "Make a link that signs a partner in to the portal: once, within a minute")
+            .about(
+                "affiliates",
+                "Create a one-time link that signs a partner in to the portal; it expires after a minute",
+            )
             .api_key_or_session(ApiKeyScope::Full, login_link::create),
     ]
 }
@@ -138,17 +142,17 @@ fn campaign_operations() -> Vec<Operation> {
     let (full, noun) = (ApiKeyScope::Full, "affiliate_campaigns");
     vec![
         affiliate_operation(Method::GET, "/affiliate-campaigns", "list_affiliate_campaigns")
-            .about(noun, "List campaigns, newest first, all of them")
+            .about(noun, "List all campaigns, newest first")
             .api_key_or_session(full, campaigns::list),
         affiliate_operation(Method::POST, "/affiliate-campaigns", "create_affiliate_campaign")
-            .about(noun, "Make a campaign")
+            .about(noun, "Create a campaign")
             .idempotent_storage_cost(Keyed::CreateCampaign, &[(Quota::AffiliateCampaigns, 1)])
             .api_key_or_session(full, campaigns::create),
         affiliate_operation(Method::GET, "/affiliate-campaigns/{id}", "get_affiliate_campaign")
             .about(noun, "Get a campaign")
             .api_key_or_session(full, campaigns::get),
         affiliate_operation(Method::PATCH, "/affiliate-campaigns/{id}", "update_affiliate_campaign")
-            .about(noun, "Change a campaign; new rates hold for new commissions")
+            .about(noun, "Update a campaign; new rates apply to new commissions")
             .api_key_or_session(full, campaigns::update),
     ]
 }
@@ -160,7 +164,7 @@ fn referral_operations() -> Vec<Operation> {
             .about(noun, "List referrals, newest first")
             .api_key_or_session(full, referrals::list),
         affiliate_operation(Method::POST, "/affiliate-referrals", "create_affiliate_referral")
-            .about(noun, "Record a person whom a partner brought")
+            .about(noun, "Create a referral")
             .idempotent_storage_cost(Keyed::CreateReferral, &[(Quota::AffiliateReferrals, 1)])
             .api_key_or_session(full, referrals::create),
         affiliate_operation(Method::GET, "/affiliate-referrals/{id}", "get_affiliate_referral")
@@ -179,43 +183,43 @@ fn commission_operations() -> Vec<Operation> {
             .about(noun, "Get a commission")
             .api_key_or_session(full, commissions::get),
         affiliate_operation(Method::PATCH, "/affiliate-commissions/{id}", "reverse_affiliate_commission")
-            .about(noun, "Take a commission back, while it is neither paid nor in a payout")
+            .about(noun, "Reverse a commission that is neither paid nor in a payout")
             .api_key_or_session(full, commissions::reverse),
         affiliate_operation(
             Method::POST,
             "/dashboard/api/affiliate-program/commissions/{id}/reinstate",
             "reinstate_affiliate_commission",
         )
-        .about(OWNER_NOUN, "Bring a commission back that was taken back")
+        .about(OWNER_NOUN, "Reinstate a reversed commission")
         .owner_idempotent(commissions::reinstate),
         affiliate_operation(Method::GET, "/dashboard/api/affiliate-program/reviews", "list_affiliate_reviews")
-            .about(OWNER_NOUN, "List referrals that stand out, newest first")
+            .about(OWNER_NOUN, "List referrals held for review, newest first")
             .owner(reviews::list),
         affiliate_operation(
             Method::POST,
             "/dashboard/api/affiliate-program/reviews/{id}/allow",
             "allow_affiliate_referral",
         )
-        .about(OWNER_NOUN, "Say that a referral is fine")
+        .about(OWNER_NOUN, "Allow a referral that is held for review")
         .owner(reviews::allow),
         affiliate_operation(
             Method::POST,
             "/dashboard/api/affiliate-program/reviews/{id}/reject",
             "reject_affiliate_referral",
         )
-        .about(OWNER_NOUN, "Say that a referral is none, and take back what it earned")
+        .about(OWNER_NOUN, "Reject a referral and reverse its commissions")
         .owner(reviews::reject),
         affiliate_operation(Method::POST, "/dashboard/api/affiliate-program/backfill", "begin_affiliate_backfill")
-            .about(OWNER_NOUN, "Read what the payment processor knows of the past into the ledger")
+            .about(OWNER_NOUN, "Start a backfill of past invoices from the payment processor")
             .owner_idempotent(backfill::start),
         affiliate_operation(Method::GET, "/dashboard/api/affiliate-program/backfill/{id}", "get_affiliate_backfill")
-            .about(OWNER_NOUN, "Get how far a back-fill is")
+            .about(OWNER_NOUN, "Get the progress of a backfill")
             .owner(backfill::get),
         affiliate_operation(Method::POST, "/dashboard/api/affiliate-program/imports", "import_affiliates")
-            .about(OWNER_NOUN, "Import a list of partners, or say what would become of it")
+            .about(OWNER_NOUN, "Import a list of partners, or preview the import")
             .owner(imports::import),
         affiliate_operation(Method::GET, "/dashboard/api/affiliate-program/audit", "audit_affiliate_program")
-            .about(OWNER_NOUN, "Look whether the books are as they must be")
+            .about(OWNER_NOUN, "Check the invariants of the ledger")
             .owner(audit::get),
     ]
 }
@@ -231,17 +235,17 @@ fn payout_operations() -> Vec<Operation> {
             .about(noun, "Get a payout")
             .api_key_or_session(full, payouts::get),
         affiliate_operation(post.clone(), "/affiliate-payouts/{id}/mark-paid", "mark_affiliate_payout_paid")
-            .about(noun, "Say that a payout was paid by hand, and what proves it")
+            .about(noun, "Mark a manual payout as paid, with its proof")
             .api_key_or_session(full, payouts::mark_paid),
         affiliate_operation(
             post.clone(),
             "/dashboard/api/affiliate-program/payouts/{id}/fail",
             "fail_affiliate_payout",
         )
-        .about(OWNER_NOUN, "Say that a payout failed: its commissions return to the next run")
+        .about(OWNER_NOUN, "Mark a payout as failed: its commissions return to the next run")
         .owner_idempotent(payouts::fail),
         affiliate_operation(post.clone(), "/dashboard/api/affiliate-program/payout-runs", "draft_affiliate_payout_run")
-            .about(OWNER_NOUN, "Draft a payout run: all that was earned and can be paid")
+            .about(OWNER_NOUN, "Draft a payout run of all payable commissions")
             .owner_idempotent(payout_runs::draft),
         affiliate_operation(get.clone(), "/dashboard/api/affiliate-program/payout-runs", "list_affiliate_payout_runs")
             .about(OWNER_NOUN, "List payout runs, newest first")
@@ -251,14 +255,14 @@ fn payout_operations() -> Vec<Operation> {
             "/dashboard/api/affiliate-program/payout-runs/{id}",
             "get_affiliate_payout_run",
         )
-        .about(OWNER_NOUN, "Get a payout run with its payouts, and with who is not in it")
+        .about(OWNER_NOUN, "Get a payout run with its payouts and skipped partners")
         .owner(payout_runs::get),
         affiliate_operation(
             post.clone(),
             "/dashboard/api/affiliate-program/payout-runs/{id}/approve",
             "approve_affiliate_payout_run",
         )
-        .about(OWNER_NOUN, "Approve a payout run as it was seen")
+        .about(OWNER_NOUN, "Approve a payout run in the version that was reviewed")
         .errors(&[ErrorCode::NOT_FOUND, ErrorCode::REAUTHENTICATION_REQUIRED])
         .owner_idempotent(payout_runs::approve),
         affiliate_operation(
@@ -266,21 +270,21 @@ fn payout_operations() -> Vec<Operation> {
             "/dashboard/api/affiliate-program/payout-runs/{id}/cancel",
             "cancel_affiliate_payout_run",
         )
-        .about(OWNER_NOUN, "Cancel a payout run that is not approved")
+        .about(OWNER_NOUN, "Cancel a payout run that is not yet approved")
         .owner_idempotent(payout_runs::cancel),
         affiliate_operation(
             Method::POST,
             "/dashboard/api/affiliate-program/payout-runs/{id}/results",
             "mark_affiliate_payouts",
         )
-        .about(OWNER_NOUN, "Say what became of a run's payouts, by the file of who paid them")
+        .about(OWNER_NOUN, "Import the results of a run's payouts from the payment provider's file")
         .owner(payout_results::mark_payouts),
         affiliate_operation(
             get.clone(),
             "/dashboard/api/affiliate-program/payout-runs/{id}/csv",
             "get_affiliate_payout_file",
         )
-        .about(OWNER_NOUN, "Get a file of a run's payouts, for the way by which they are paid")
+        .about(OWNER_NOUN, "Get the payment file of a run for one payout method")
         .errors(&[ErrorCode::NOT_FOUND, ErrorCode::CONFLICT])
         .owner(payout_runs::get_file),
         affiliate_operation(
@@ -288,7 +292,7 @@ fn payout_operations() -> Vec<Operation> {
             "/dashboard/api/affiliate-program/payout-runs/{id}/files",
             "list_affiliate_payout_files",
         )
-        .about(OWNER_NOUN, "Get all files of a run's payouts")
+        .about(OWNER_NOUN, "Get all payment files of a run")
         .errors(&[ErrorCode::NOT_FOUND, ErrorCode::CONFLICT])
         .owner(payout_runs::list_files),
     ]
@@ -297,7 +301,7 @@ fn payout_operations() -> Vec<Operation> {
 fn processor_operations() -> Vec<Operation> {
     vec![
         affiliate_operation(Method::POST, "/processor/stripe/{id}", "hear_affiliate_processor")
-            .about(OWNER_NOUN, "Take an event of the payment processor's; it sends them")
+            .about(OWNER_NOUN, "Receive a Stripe event")
             .errors(processor::RECEIVE_ERRORS)
             .public(processor::receive_event),
         affiliate_operation(
@@ -305,14 +309,14 @@ fn processor_operations() -> Vec<Operation> {
             "/dashboard/api/affiliate-program/processor/events",
             "list_affiliate_processor_events",
         )
-        .about(OWNER_NOUN, "List the payment processor's events that came in, newest first")
+        .about(OWNER_NOUN, "List events received from the payment processor, newest first")
         .owner(processor::list),
         affiliate_operation(
             Method::POST,
             "/dashboard/api/affiliate-program/processor/events/{id}/replay",
             "replay_affiliate_processor_event",
         )
-        .about(OWNER_NOUN, "Try an event again that failed")
+        .about(OWNER_NOUN, "Retry a failed event")
         .owner(processor::replay),
     ]
 }
@@ -325,20 +329,20 @@ fn owner_operations() -> Vec<Operation> {
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::PLAN_FULL])
             .owner(program::enable),
         affiliate_operation(get.clone(), "/dashboard/api/affiliate-program", "get_affiliate_program")
-            .about(OWNER_NOUN, "Get the program, its processor and what is missing")
+            .about(OWNER_NOUN, "Get the program, its payment processor and missing set-up steps")
             .owner(program::get),
         affiliate_operation(Method::PATCH, "/dashboard/api/affiliate-program", "update_affiliate_program")
-            .about(OWNER_NOUN, "Change settings, all that are given or none")
+            .about(OWNER_NOUN, "Change settings (all or nothing)")
             .owner(program::update),
         affiliate_operation(
             put.clone(),
             "/dashboard/api/affiliate-program/campaigns/default",
             "set_default_affiliate_campaign",
         )
-        .about(OWNER_NOUN, "Make the default campaign, or change it")
+        .about(OWNER_NOUN, "Create or update the default campaign")
         .owner(campaigns::set_default),
         affiliate_operation(put.clone(), "/dashboard/api/affiliate-program/processor", "connect_affiliate_processor")
-            .about(OWNER_NOUN, "Connect the payment processor, in place of the one before")
+            .about(OWNER_NOUN, "Connect a payment processor, replacing the previous one")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::UPSTREAM_ERROR])
             .owner(program::connect),
         affiliate_operation(
@@ -346,39 +350,39 @@ fn owner_operations() -> Vec<Operation> {
             "/dashboard/api/affiliate-program/processor/test",
             "test_affiliate_processor",
         )
-        .about(OWNER_NOUN, "Ask the payment processor whether the key is good")
+        .about(OWNER_NOUN, "Test the payment processor's key")
         .errors(&[ErrorCode::NOT_FOUND, ErrorCode::UPSTREAM_ERROR])
         .owner(program::test_processor),
         affiliate_operation(post.clone(), "/dashboard/api/affiliate-program/go-live", "start_affiliate_program")
-            .about(OWNER_NOUN, "Let the program go live")
+            .about(OWNER_NOUN, "Start the program")
             .owner(program::go_live),
         affiliate_operation(post.clone(), "/dashboard/api/affiliate-program/pause", "pause_affiliate_program")
-            .about(OWNER_NOUN, "Pause the program: no visits, no new referrals")
+            .about(OWNER_NOUN, "Pause the program: visits and new referrals are no longer recorded")
             .owner(program::pause),
         affiliate_operation(get, "/dashboard/api/affiliate-program/partners/{id}", "get_affiliate_inside")
-            .about(OWNER_NOUN, "Get a partner with what the API writes and never shows")
-            .owner(owned::get),
+            .about(OWNER_NOUN, "Get a partner including its postback secret")
+            .owner(owner_partners::get),
         affiliate_operation(
             Method::GET,
             "/dashboard/api/affiliate-program/partners/{id}/postbacks",
             "list_affiliate_postbacks",
         )
-        .about(OWNER_NOUN, "List what was posted to a partner's own address in the last thirty days, newest first")
+        .about(OWNER_NOUN, "List a partner's postbacks of the last 30 days, newest first")
         .owner(postbacks::list),
         affiliate_operation(post, "/dashboard/api/affiliate-program/partners/{id}/reactivate", "reactivate_affiliate")
-            .about(OWNER_NOUN, "Make a suspended partner active again")
-            .owner_idempotent(owned::reactivate),
+            .about(OWNER_NOUN, "Reactivate a suspended partner")
+            .owner_idempotent(owner_partners::reactivate),
         affiliate_operation(
             put,
             "/dashboard/api/affiliate-program/partners/{id}/payout-method",
             "set_affiliate_payout_method",
         )
-        .about(OWNER_NOUN, "Set where a partner's money goes")
-        .owner(owned::set_payout_method),
+        .about(OWNER_NOUN, "Set a partner's payout method")
+        .owner(owner_partners::set_payout_method),
     ]
 }
 
-/// What a refusal is to an HTTP client.
+/// Maps an affiliate error to its problem response.
 pub(crate) fn refusal_problem(room: &AppState, refusal: AffiliateError) -> Problem {
     let text = refusal.to_string();
     match refusal {
@@ -406,7 +410,7 @@ pub(crate) fn refusal_problem(room: &AppState, refusal: AffiliateError) -> Probl
             let code = if refused.is_forbidden() { ErrorCode::FORBIDDEN } else { ErrorCode::CONFLICT };
             Problem::new(code, capitalize(&text))
         }
-        // Sums that would not fit are the program's own figures, and no fault of the server.
+        // An overflow results from the program's own amounts and is no server error.
         AffiliateError::Ledger(LedgerError::Arithmetic(_)) => Problem::new(ErrorCode::CONFLICT, capitalize(&text)),
         AffiliateError::Ledger(LedgerError::Budget(_)) => Problem::unavailable(capitalize(&text), OUTAGE_RETRY_AFTER_S),
         AffiliateError::Seal | AffiliateError::Ledger(_) => Problem::internal(text),
@@ -415,13 +419,13 @@ pub(crate) fn refusal_problem(room: &AppState, refusal: AffiliateError) -> Probl
     }
 }
 
-/// With a capital at its beginning.
+/// Upper-cases the first character.
 fn capitalize(text: &str) -> String {
     let mut rest = text.chars();
     rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
 }
 
-/// Makes the type of an id in a path. What cannot be an id is the id of nothing.
+/// Defines the type of a path id. A malformed id is answered 404, like an unknown one.
 macro_rules! in_path {
     ($(#[$doc:meta])* $name:ident($id:ty) $about:literal) => {
         $(#[$doc])*
@@ -437,7 +441,7 @@ macro_rules! in_path {
                 Self(call.path_parameter("id").parse().ok())
             }
 
-            fn id(self, noun: ::affiliate::refusal::AffiliateNoun) -> Result<$id, Problem> {
+            fn id(self, noun: ::affiliate::error::AffiliateNoun) -> Result<$id, Problem> {
                 self.0.ok_or_else(|| Problem::not_found(noun.as_str()))
             }
         }
@@ -455,35 +459,35 @@ macro_rules! in_path {
 }
 
 in_path! {
-    /// A partner, named in the path.
+    /// Path of a partner.
     PartnerPath(PartnerId) "The partner's id (`aff_…`)"
 }
 in_path! {
-    /// A campaign, named in the path.
+    /// Path of a campaign.
     CampaignPath(CampaignId) "The campaign's id (`cmp_…`)"
 }
 in_path! {
-    /// A back-fill, named in the path.
-    BackfillPath(BackfillId) "The back-fill's id (`bkf_…`)"
+    /// Path of a backfill.
+    BackfillPath(BackfillId) "The backfill's id (`bkf_…`)"
 }
 in_path! {
-    /// A commission, named in the path.
+    /// Path of a commission.
     CommissionPath(CommissionId) "The commission's id (`com_…`)"
 }
 in_path! {
-    /// A payout, named in the path.
+    /// Path of a payout.
     PayoutPath(PayoutId) "The payout's id (`pay_…`)"
 }
 in_path! {
-    /// A payout run, named in the path.
+    /// Path of a payout run.
     PayoutRunPath(PayoutRunId) "The payout run's id (`prn_…`)"
 }
 in_path! {
-    /// A referral, named in the path.
+    /// Path of a referral.
     ReferralPath(ReferralId) "The referral's id (`ref_…`)"
 }
 
-/// A link of a partner, both named in the path.
+/// Path of a partner's link.
 #[derive(Debug, Clone, Copy)]
 pub struct PartnerLinkPath(PartnerPath, Option<PartnerLinkId>);
 
@@ -498,12 +502,12 @@ impl FromRequest for PartnerLinkPath {
     }
 }
 
-/// The page of a list that is asked for.
+/// Converts the page parameters to a store query.
 fn page_query(page: &PageParameters, kind: u8) -> Result<ListPageRequest, Problem> {
     Ok(ListPageRequest { before: page.before_id(kind)?, limit: page.limit, from: None })
 }
 
-/// The parameter of a filter by a closed set of words.
+/// Query parameter that filters by a closed set of values, comma-separated.
 fn list_filter_parameter(name: &str, words: &[&str], description: &str) -> Value {
     let items = json!({"type": "array", "items": {"type": "string", "enum": words}});
     let mut parameter = schema::query_parameter(name, description, items);
@@ -511,13 +515,13 @@ fn list_filter_parameter(name: &str, words: &[&str], description: &str) -> Value
     parameter
 }
 
-/// A filter by one value.
+/// Parses an optional filter with a single value.
 fn parse_filter<T: std::str::FromStr>(
     given: &[(String, String)],
     name: &str,
     what: &str,
 ) -> Result<Option<T>, Problem> {
-    let text = page::single_value(given, name)?;
+    let text = paging::single_value(given, name)?;
     let refused = || Problem::field(name, format!("must be {what}"));
     text.map(|text| text.trim().parse().map_err(|_| refused())).transpose()
 }

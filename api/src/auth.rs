@@ -1,33 +1,33 @@
-//! Signing in and out: by password or by mailed link, to a session in a cookie.
+//! Signing in and out: by password or by mailed link. A session is a cookie and a CSRF token.
 //!
 //! ```text
-//! POST /auth/sign-in {email, password} ─┐
-//! POST /auth/link {email} ─► mail ─► GET (a page) ─► POST /auth/link/{token} ─┴─► session ─► cookie + csrf token
+//! POST /auth/sign-in {email, password} ────────────────────────────────────────┐
+//! POST /auth/link {email} ─► email ─► GET (page) ─► POST /auth/link/{token} ─┴─► session cookie + CSRF token
 //! ```
 //!
-//! Whether an address signs in to anything is not told: a wrong password and an unknown address are
-//! answered alike and take the same time, and a link is promised in any case. How often one may fail is
-//! bounded where the failures come from ([`throttle`]).
+//! Responses do not reveal whether an address has a user. A wrong password and an unknown address get the same response
+//! after the same time, and requesting a link always succeeds. Failures are rate-limited where they occur
+//! ([`sign_in_limiter`]).
 
 pub mod cookie;
-pub mod link;
+pub mod link_sign_in;
+pub mod login_links;
 pub(crate) mod login_log;
-pub mod mailed;
-pub mod password;
-pub mod passwords;
+pub mod own_password;
+pub mod password_hashing;
+pub mod password_sign_in;
 pub mod session;
-pub mod sign_in;
-pub mod throttle;
+pub mod sign_in_limiter;
 pub mod view;
 
 use mail::address::Address;
-use queue::people::UserError;
+use queue::users::UserError;
 
-use crate::call::Request;
 use crate::fields::{self, FieldDiagnostics, ObjectFields};
+use crate::handler::Request;
 use crate::problem::{ErrorCode, Problem};
 
-/// What goes wrong about users, on the wire.
+/// Maps a user error to its problem response.
 #[must_use]
 pub fn user_error_problem(error: UserError) -> Problem {
     match error {
@@ -40,7 +40,7 @@ pub fn user_error_problem(error: UserError) -> Problem {
     }
 }
 
-/// What the browser of a call says it is.
+/// The `User-Agent` header of the request.
 fn user_agent(call: &Request) -> Option<String> {
     call.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
@@ -54,18 +54,18 @@ fn read_email(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<
         return None;
     };
     let read = fields::parse_text(value)
-        .and_then(|text| text.trim().parse::<Address>().map_err(|_| "is not an address".to_owned()));
+        .and_then(|text| text.trim().parse::<Address>().map_err(|_| "is not an email address".to_owned()));
     read.map_err(|text| notes.errors.add(EMAIL, text)).ok()
 }
 
-/// A password's text, of any length that may be one.
+/// Reads a password of at most [`password_hashing::BYTES_MAX`] bytes.
 fn read_password(given: &ObjectFields<'_>, name: &'static str, notes: &mut FieldDiagnostics) -> Option<String> {
     let value = given.value(name)?;
     let read = fields::parse_text(value).and_then(|text| {
         let length = text.len();
-        (length <= passwords::BYTES_MAX)
+        (length <= password_hashing::BYTES_MAX)
             .then(|| text.into_owned())
-            .ok_or_else(|| format!("is longer than {} bytes", passwords::BYTES_MAX))
+            .ok_or_else(|| format!("is longer than {} bytes", password_hashing::BYTES_MAX))
     });
     read.map_err(|text| notes.errors.add(name, text)).ok()
 }

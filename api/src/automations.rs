@@ -1,10 +1,10 @@
 //! Automations and their runs (completions-email.md 2.12).
 //!
-//! A definition is read by `mail::automation::read`, which tells what is wrong by field; what it needs of the
-//! account (templates, senders, a provider of text messages) is looked at when it is activated ([`check`]). What
-//! takes long (ending many runs, forgetting them) is left as a job in the commit that asks for it.
+//! `mail::automation::read` parses a definition and reports errors by field. Activation checks what the definition
+//! needs of the account: templates, senders, an SMS provider ([`activation_check`]). Long work (cancelling or deleting many runs)
+//! is enqueued as a job in the commit of the request.
 
-pub mod check;
+pub mod activation_check;
 pub mod request;
 pub mod runs;
 pub mod view;
@@ -25,27 +25,26 @@ use store::access::Tenant;
 use store::automation::StoredAutomation;
 use store::engine::{Batch, CommitError};
 
-use crate::call::{FromRequest, Request, RequestSpec};
-use crate::done::OkResponse;
+use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::ok_response::OkResponse;
 use crate::operations::{Operation, operation};
-use crate::page::{self, KIND_AUTOMATION, KIND_AUTOMATION_VERSION, PageParameters};
+use crate::paging::{self, KIND_AUTOMATION, KIND_AUTOMATION_VERSION, PageParameters};
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
 use self::request::{AutomationAction, AutomationChange, AutomationEdit, CreateAutomation, DuplicateAutomation};
 use self::view::{AutomationList, AutomationResponse, AutomationVersionList, AutomationVersionView, AutomationView};
 
-/// How often something is tried again that somebody else changed meanwhile.
+/// Retries of a change after a concurrent change.
 const TRIES_MAX: usize = 10;
 
-/// The operations on automations.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
     use ApiKeyScope::Full;
-    let of = |method, path, id, summary| operation(method, path, id).about("automations", summary);
-    let read = |path, id, summary| of(Method::GET, path, id, summary);
-    let post = |path, id, summary| of(Method::POST, path, id, summary);
+    let entry = |method, path, id, summary| operation(method, path, id).about("automations", summary);
+    let read = |path, id, summary| entry(Method::GET, path, id, summary);
+    let post = |path, id, summary| entry(Method::POST, path, id, summary);
     vec![
         post("/automations", "create_automation", "Create an automation, as a draft")
             .storage_cost(&[(Noun::Automations, 1), (Noun::AutomationBytes, 0)])
@@ -55,12 +54,12 @@ pub fn operations() -> Vec<Operation> {
         post(
             "/automations/{id}",
             "update_automation",
-            "Activate, pause or archive an automation, cancel its runs, or change what it does",
+            "Activate, pause, archive or edit an automation, or cancel its runs",
         )
         .errors(&[ErrorCode::CONFLICT])
         .storage_cost(&[(Noun::AutomationBytes, 0)])
         .api_key_or_session(Full, update),
-        of(Method::DELETE, "/automations/{id}", "delete_automation", "Delete an automation and its runs")
+        entry(Method::DELETE, "/automations/{id}", "delete_automation", "Delete an automation and its runs")
             .errors(&[ErrorCode::CONFLICT])
             .api_key_or_session(Full, delete),
         post("/automations/{id}/duplicate", "duplicate_automation", "Copy an automation into a new draft")
@@ -77,7 +76,7 @@ pub fn operations() -> Vec<Operation> {
     ]
 }
 
-/// An automation, named in the path. What cannot be an id is the id of nothing.
+/// Path of an automation. A malformed id is answered 404, like an unknown one.
 #[derive(Debug, Clone, Copy)]
 pub struct AutomationPath(Option<AutomationId>);
 
@@ -110,31 +109,29 @@ pub(crate) fn automation_not_found() -> Problem {
 }
 
 fn conflict_problem() -> Problem {
-    Problem::new(ErrorCode::CONFLICT, "The automation was changed at the same time; get it and try again")
+    Problem::new(ErrorCode::CONFLICT, "The automation was changed at the same time; read it again and retry")
 }
 
-pub(crate) async fn find(room: &AppState, tenant: &Tenant, of: AutomationPath) -> Result<StoredAutomation, Problem> {
-    let found = store::automation::get(room.intake.store(), tenant.account().id, of.id()?).await?;
+pub(crate) async fn find(room: &AppState, tenant: &Tenant, path: AutomationPath) -> Result<StoredAutomation, Problem> {
+    let found = store::automation::get(room.intake.store(), tenant.account().id, path.id()?).await?;
     found.ok_or_else(automation_not_found)
 }
 
-/// The version that an automation has now.
 async fn current_version(room: &AppState, automation: &Automation) -> Result<AutomationVersion, Problem> {
     let (store, number) = (room.intake.store(), automation.version);
     let found = store::automation::get_version(store, automation.account, automation.id, number).await?;
-    // Deleted this very moment.
+    // The automation was deleted between the two reads.
     found.ok_or_else(automation_not_found)
 }
 
-/// Commits a change; false when somebody else changed the automation meanwhile. What cancels runs is answered when
-/// they are cancelled, and not by what was before: those whom the change is to cancel are ended here, as many as
-/// one request may; the job that it leaves finds the others.
+/// Commits a change. Returns false if the automation was changed concurrently. A change that cancels runs first cancels
+/// as many as one request may, so that the response already shows them; its job cancels the remaining ones.
 async fn commit(
     room: &AppState,
     tenant: &Tenant,
     (batch, cancels): (Batch, Option<&AutomationJobKind>),
 ) -> Result<bool, Problem> {
-    let partitions = store::run::due::partitions_of(&batch);
+    let partitions = store::automation_run::due_work::partitions_of(&batch);
     match room.intake.store().commit(batch).await {
         Ok(()) => {
             let account = tenant.account().id;
@@ -174,7 +171,7 @@ async fn store_new(
 ) -> Result<AutomationResponse, Problem> {
     let (store, account, now) = (room.intake.store(), tenant.account().id, room.intake.clock().now());
     if store::automation::count(store, account, AUTOMATIONS_MAX).await? >= AUTOMATIONS_MAX {
-        let text = format!("There are {AUTOMATIONS_MAX} automations, the most that there may be");
+        let text = format!("The limit of {AUTOMATIONS_MAX} automations is reached; delete one first");
         return Err(Problem::new(ErrorCode::VALIDATION_ERROR, text));
     }
     let automation = Automation {
@@ -200,18 +197,19 @@ async fn store_new(
 /// `POST /automations`.
 ///
 /// # Errors
-/// Text messages without a provider; as many automations as there may be; the store cannot be written.
+/// The definition has SMS steps but no provider is configured; the account has the maximum number of automations; the
+/// store cannot be written.
 pub async fn create(
     room: Arc<AppState>,
     tenant: Tenant,
     request: CreateAutomation,
 ) -> Result<AutomationResponse, Problem> {
-    check::check_text_messages(&room, &request.definition)?;
-    check::check_events(&room, &tenant, &request.definition).await?;
+    activation_check::check_text_messages(&room, &request.definition)?;
+    activation_check::check_events(&room, &tenant, &request.definition).await?;
     store_new(&room, &tenant, (request.name, request.definition)).await
 }
 
-/// What `GET /automations` takes.
+/// Query of `GET /automations`.
 #[derive(Debug)]
 pub struct ListAutomations {
     page: PageParameters,
@@ -221,14 +219,14 @@ pub struct ListAutomations {
 impl FromRequest for ListAutomations {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let mut parameters = PageParameters::parameters();
-        let text = format!("Only these: {}; several with commas", AutomationStatus::WORDS.join(", "));
+        let text = format!("Only these values: {}; several separated by commas", AutomationStatus::WORDS.join(", "));
         parameters.push(schema::query_parameter("status", &text, json!({"type": "string"})));
         RequestSpec { parameters, ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let words = AutomationStatus::WORDS;
-        let statuses = page::parse_words(&call.query, "status", words, AutomationStatus::from_word)?;
+        let statuses = paging::parse_words(&call.query, "status", words, AutomationStatus::from_word)?;
         Ok(Self { page: PageParameters::from_query(&call.query)?, statuses })
     }
 }
@@ -236,7 +234,7 @@ impl FromRequest for ListAutomations {
 /// `GET /automations`.
 ///
 /// # Errors
-/// The cursor is none of this list's; the store cannot be read.
+/// The cursor is invalid; the store cannot be read.
 pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListAutomations) -> Result<AutomationList, Problem> {
     let before = input.page.before_id(KIND_AUTOMATION)?.map(AutomationId::from_bytes);
     let passes = |automation: &Automation| input.statuses.is_empty() || input.statuses.contains(&automation.status);
@@ -250,16 +248,16 @@ pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListAutomations) -
             Err(problem) => return Err(problem),
         }
     }
-    let next_cursor = next.map(|id| page::after_id(KIND_AUTOMATION, id.to_bytes()));
+    let next_cursor = next.map(|id| paging::after_id(KIND_AUTOMATION, id.to_bytes()));
     Ok(AutomationList { automations, has_more: next.is_some(), next_cursor })
 }
 
 /// `GET /automations/{id}`.
 ///
 /// # Errors
-/// No such automation; the store cannot be read.
-pub async fn get(room: Arc<AppState>, tenant: Tenant, of: AutomationPath) -> Result<AutomationResponse, Problem> {
-    let found = find(&room, &tenant, of).await?;
+/// The automation does not exist; the store cannot be read.
+pub async fn get(room: Arc<AppState>, tenant: Tenant, path: AutomationPath) -> Result<AutomationResponse, Problem> {
+    let found = find(&room, &tenant, path).await?;
     let version = current_version(&room, &found.automation).await?;
     automation_response(&room, &found.automation, &version).await
 }
@@ -267,14 +265,14 @@ pub async fn get(room: Arc<AppState>, tenant: Tenant, of: AutomationPath) -> Res
 /// `POST /automations/{id}`.
 ///
 /// # Errors
-/// No such automation; an action that it cannot take; a definition that cannot be followed.
+/// The automation does not exist, does not allow the action, or the new definition is invalid.
 pub async fn update(
     room: Arc<AppState>,
     tenant: Tenant,
-    (of, change): (AutomationPath, AutomationChange),
+    (path, change): (AutomationPath, AutomationChange),
 ) -> Result<AutomationResponse, Problem> {
     for _ in 0..TRIES_MAX {
-        let found = find(&room, &tenant, of).await?;
+        let found = find(&room, &tenant, path).await?;
         let version = current_version(&room, &found.automation).await?;
         let done = match &change {
             AutomationChange::Act(action) => apply_action(&room, &tenant, (&found, &version), *action).await?,
@@ -289,7 +287,7 @@ pub async fn update(
 
 type ChangedAutomation = Option<(Automation, AutomationVersion)>;
 
-/// Does what is asked; none when somebody else was quicker.
+/// Applies an action. Returns `None` after a concurrent change.
 async fn apply_action(
     room: &AppState,
     tenant: &Tenant,
@@ -306,7 +304,7 @@ async fn apply_action(
             return Ok(Some((before.clone(), version.clone())));
         }
         (AutomationAction::Activate, Draft | Paused | Archived) => {
-            check::check_definition(room, tenant, before, &version.definition).await?;
+            activation_check::check_definition(room, tenant, before, &version.definition).await?;
             after = Automation { status: Active, activated_at: Some(now), ..after };
             store::automation::add_triggers(&mut batch, &after, &version.definition);
             automations.enqueue_job(&mut batch, before.account, AutomationJobKind::Release { automation: before.id });
@@ -333,7 +331,7 @@ async fn apply_action(
     Ok(commit(room, tenant, (batch, cancels)).await?.then(|| (after, version.clone())))
 }
 
-/// Changes what is given; none when somebody else was quicker.
+/// Applies an edit. Returns `None` after a concurrent change.
 async fn apply_edit(
     room: &AppState,
     tenant: &Tenant,
@@ -349,20 +347,22 @@ async fn apply_edit(
     }
     let mut current = version.clone();
     if definition != version.definition {
-        check::check_text_messages(room, &definition)?;
-        check::check_events(room, tenant, &definition).await?;
+        activation_check::check_text_messages(room, &definition)?;
+        activation_check::check_events(room, tenant, &definition).await?;
         current = AutomationVersion { number: version.number, definition, created_at: now };
-        // What no run can follow yet is written anew.
+        // A version that was never activated has no runs and is overwritten.
         if before.activated_at.is_some() {
             if version.number >= VERSIONS_MAX {
-                let text = format!("It has {VERSIONS_MAX} versions: duplicate it, and go on with the copy");
+                let text = format!(
+                    "The automation has the maximum of {VERSIONS_MAX} versions; duplicate it and edit the copy"
+                );
                 return Err(Problem::new(ErrorCode::VALIDATION_ERROR, text));
             }
             current.number = version.number + 1;
             after.version = current.number;
         }
         if before.status == AutomationStatus::Active {
-            check::check_definition(room, tenant, before, &current.definition).await?;
+            activation_check::check_definition(room, tenant, before, &current.definition).await?;
             store::automation::remove_start_trigger(&mut batch, before, &version.definition);
             store::automation::add_triggers(&mut batch, &after, &current.definition);
         }
@@ -375,10 +375,10 @@ async fn apply_edit(
 /// `DELETE /automations/{id}`.
 ///
 /// # Errors
-/// No such automation; the store cannot be written.
-pub async fn delete(room: Arc<AppState>, tenant: Tenant, of: AutomationPath) -> Result<OkResponse, Problem> {
+/// The automation does not exist; the store cannot be written.
+pub async fn delete(room: Arc<AppState>, tenant: Tenant, path: AutomationPath) -> Result<OkResponse, Problem> {
     for _ in 0..TRIES_MAX {
-        let found = find(&room, &tenant, of).await?;
+        let found = find(&room, &tenant, path).await?;
         let version = current_version(&room, &found.automation).await?;
         let automation = &found.automation;
         let mut batch = Batch::progress();
@@ -396,13 +396,13 @@ pub async fn delete(room: Arc<AppState>, tenant: Tenant, of: AutomationPath) -> 
 /// `POST /automations/{id}/duplicate`.
 ///
 /// # Errors
-/// No such automation; as many automations as there may be.
+/// The automation does not exist; the account has the maximum number of automations.
 pub async fn duplicate(
     room: Arc<AppState>,
     tenant: Tenant,
-    (of, request): (AutomationPath, DuplicateAutomation),
+    (path, request): (AutomationPath, DuplicateAutomation),
 ) -> Result<AutomationResponse, Problem> {
-    let found = find(&room, &tenant, of).await?;
+    let found = find(&room, &tenant, path).await?;
     let version = current_version(&room, &found.automation).await?;
     let name = request.name.unwrap_or_else(|| copy_name(&found.automation.name));
     store_new(&room, &tenant, (name, version.definition)).await
@@ -417,7 +417,7 @@ fn copy_name(name: &str) -> String {
     format!("{}{SUFFIX}", name.get(..end).unwrap_or_default())
 }
 
-/// A page of what an automation has.
+/// Query of `GET /automations/{id}/versions`.
 #[derive(Debug)]
 pub struct ListAutomationVersions {
     page: PageParameters,
@@ -441,20 +441,20 @@ impl FromRequest for (AutomationPath, ListAutomationVersions) {
 /// `GET /automations/{id}/versions`.
 ///
 /// # Errors
-/// No such automation; the cursor is none of this list's.
+/// The automation does not exist; the cursor is invalid.
 pub async fn list_versions(
     room: Arc<AppState>,
     tenant: Tenant,
-    (of, ListAutomationVersions { page }): (AutomationPath, ListAutomationVersions),
+    (path, ListAutomationVersions { page }): (AutomationPath, ListAutomationVersions),
 ) -> Result<AutomationVersionList, Problem> {
-    let automation = find(&room, &tenant, of).await?.automation;
+    let automation = find(&room, &tenant, path).await?.automation;
     let before = page.cursor_number(KIND_AUTOMATION_VERSION)?.and_then(|number| u32::try_from(number).ok());
     let (store, limit) = (room.intake.store(), page.limit + 1);
     let mut found = store::automation::list_versions(store, automation.account, automation.id, (before, limit)).await?;
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
     let next = found.last().filter(|_| has_more);
-    let next_cursor = next.map(|version| page::after_number(KIND_AUTOMATION_VERSION, version.number.into()));
+    let next_cursor = next.map(|version| paging::after_number(KIND_AUTOMATION_VERSION, version.number.into()));
     let versions = found.iter().map(AutomationVersionView::from_version).collect();
     Ok(AutomationVersionList { versions, has_more, next_cursor })
 }

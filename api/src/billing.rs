@@ -1,7 +1,8 @@
-//! Billing: the operator's payment processor tells who has a payment method on file.
+//! Billing webhook: the operator's Stripe account reports which customers have a payment method on file.
 //!
-//! The operator's own, of whom customers buy: nothing that a customer's affiliate program is connected to. Events come in
-//! the words of Stripe; those that say nothing about payment methods are answered and passed over.
+//! This is the operator's own processor, of which accounts are customers. It is unrelated to the payment processor that
+//! an account connects to its affiliate program. Events that do not concern payment methods are acknowledged and
+//! ignored.
 
 use std::sync::Arc;
 
@@ -14,27 +15,25 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::affiliate::processor::EventAcknowledgement;
-use crate::call::{FromRequest, Media, Request, RequestSpec};
+use crate::handler::{FromRequest, Media, Request, RequestSpec};
 use crate::operations::{Operation, operation};
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// The largest event.
 const EVENT_BYTES_MAX: usize = 1 << 20;
 
-/// What the processor calls.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
     vec![
         operation(Method::POST, "/billing/stripe", "hear_billing")
-            .about("account", "Take an event of the operator's payment processor; it sends them")
+            .about("account", "Receive an event from the operator's Stripe account")
             .errors(&[ErrorCode::NOT_FOUND])
             .public(receive_event),
     ]
 }
 
-/// What `POST /billing/stripe` takes: bytes, and a signature over them.
+/// `POST /billing/stripe`: the raw body and its signature.
 pub struct SignedBillingEvent {
     signature: String,
     body: Bytes,
@@ -46,7 +45,7 @@ impl FromRequest for SignedBillingEvent {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("ProcessorEventBody", |_| schema::processor_event());
-        let about = "`t=…,v1=…`: the processor's signature over time and body";
+        let about = "`t=…,v1=…`: the payment processor's signature over time and body";
         let parameters = vec![schema::header_parameter(HEADER, about)];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
@@ -57,7 +56,7 @@ impl FromRequest for SignedBillingEvent {
     }
 }
 
-/// An event, as far as it matters.
+/// The fields of a Stripe event that matter here.
 #[derive(Deserialize)]
 struct StripeEvent {
     #[serde(default)]
@@ -76,7 +75,7 @@ struct StripeData {
     previous_attributes: Value,
 }
 
-/// An id of the processor's, in an object that it stands in or that is there in its stead.
+/// Reads an id that is given as a string or as an expanded object.
 fn object_id(object: &Value, field: &str) -> Option<String> {
     let found = object.get(field)?;
     let id = found.as_str().or_else(|| found.get("id")?.as_str())?;
@@ -84,7 +83,7 @@ fn object_id(object: &Value, field: &str) -> Option<String> {
 }
 
 impl StripeEvent {
-    /// Of which customer something is told, and what; none where nothing is.
+    /// The customer and its change; `None` if the event does not concern payment methods.
     fn payment_method_change(&self) -> Option<(String, BillingUpdate)> {
         let StripeData { object, previous_attributes } = &self.data;
         let text = |field: &str| object.get(field).and_then(Value::as_str).map(str::to_owned);
@@ -104,7 +103,7 @@ impl StripeEvent {
             "payment_method.attached" => {
                 Some((object_id(object, "customer")?, BillingUpdate::MethodAttached(object_id(object, "id")?)))
             }
-            // Whose it was stands in what it was before.
+            // A detached payment method names its former customer only in `previous_attributes`.
             "payment_method.detached" => Some((
                 object_id(previous_attributes, "customer")?,
                 BillingUpdate::MethodDetached(object_id(object, "id")?),
@@ -123,29 +122,29 @@ impl StripeEvent {
     }
 }
 
-/// `POST /billing/stripe`: it sends again what is not answered with 200.
+/// `POST /billing/stripe`. Stripe resends events that are not answered with 200.
 ///
 /// # Errors
-/// No secret is configured; the signature does not hold; the event is none, or could not be taken in.
-pub async fn receive_event(room: Arc<AppState>, said: SignedBillingEvent) -> Result<EventAcknowledgement, Problem> {
+/// No signing secret is configured; the signature or the event is invalid; the store cannot be written.
+pub async fn receive_event(room: Arc<AppState>, input: SignedBillingEvent) -> Result<EventAcknowledgement, Problem> {
     let secrets = &room.options.billing_secrets;
     if secrets.is_empty() {
-        return Err(Problem::not_found("payment processor of the operator's"));
+        return Err(Problem::not_found("Stripe billing endpoint"));
     }
     let now = room.intake.clock().now();
-    signature::verify(&said.signature, &said.body, secrets, now)
+    signature::verify(&input.signature, &input.body, secrets, now)
         .map_err(|error| Problem::field(HEADER, error.to_string()))?;
-    let event = serde_json::from_slice::<Map<String, Value>>(&said.body)
+    let event = serde_json::from_slice::<Map<String, Value>>(&input.body)
         .and_then(|object| serde_json::from_value::<StripeEvent>(Value::Object(object)))
-        .map_err(|error| Problem::field("body", format!("is no event: {error}")))?;
-    let Some((customer, told)) = event.payment_method_change() else {
-        return Ok(EventAcknowledgement::ignored(format!("`{}` says nothing about payment methods", event.r#type)));
+        .map_err(|error| Problem::field("body", format!("is not a valid event: {error}")))?;
+    let Some((customer, update)) = event.payment_method_change() else {
+        return Ok(EventAcknowledgement::ignored(format!("`{}` does not concern payment methods", event.r#type)));
     };
-    match room.intake.billing().apply_customer_state(&customer, &told).await {
+    match room.intake.billing().apply_customer_state(&customer, &update).await {
         Ok(Some(_)) => Ok(EventAcknowledgement::processed()),
         Ok(None) => Ok(EventAcknowledgement::ignored(
-            "no account is known for this customer yet: neither by `client_reference_id` or `metadata.account_id`, nor by \
-             the owner's address"
+            "no account matches this customer yet: `client_reference_id`, `metadata.account_id` and the email address \
+             are unknown"
                 .to_owned(),
         )),
         Err(error) => Err(Problem::outage(error)),
@@ -157,7 +156,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn told(kind: &str, object: &Value, before: &Value) -> Option<(String, BillingUpdate)> {
+    fn change_of(kind: &str, object: &Value, before: &Value) -> Option<(String, BillingUpdate)> {
         let event = json!({
             "type": kind, "created": 10, "data": {"object": object, "previous_attributes": before},
         });
@@ -165,17 +164,23 @@ mod tests {
     }
 
     #[test]
-    fn events_are_understood_in_both_shapes() {
-        let cus = |told| Some(("cus_1".to_owned(), told));
+    fn ids_are_read_from_strings_and_expanded_objects() {
+        let cus = |update| Some(("cus_1".to_owned(), update));
         let card = || "pm_1".to_owned();
         let none = json!(null);
         for customer in [json!("cus_1"), json!({"id": "cus_1", "object": "customer"})] {
             let object = json!({"id": "pm_1", "customer": customer});
-            assert_eq!(told("payment_method.attached", &object, &none), cus(BillingUpdate::MethodAttached(card())));
+            assert_eq!(
+                change_of("payment_method.attached", &object, &none),
+                cus(BillingUpdate::MethodAttached(card()))
+            );
             let (object, before) = (json!({"id": "pm_1", "customer": null}), json!({"customer": customer}));
-            assert_eq!(told("payment_method.detached", &object, &before), cus(BillingUpdate::MethodDetached(card())));
+            assert_eq!(
+                change_of("payment_method.detached", &object, &before),
+                cus(BillingUpdate::MethodDetached(card()))
+            );
             let object = json!({"customer": customer, "payment_method": "pm_1"});
-            assert_eq!(told("setup_intent.succeeded", &object, &none), cus(BillingUpdate::MethodAttached(card())));
+            assert_eq!(change_of("setup_intent.succeeded", &object, &none), cus(BillingUpdate::MethodAttached(card())));
         }
         let settings = json!({"default_payment_method": "pm_1"});
         let object = json!({"id": "cus_1", "email": "a@b.example", "invoice_settings": settings});
@@ -186,12 +191,12 @@ mod tests {
             email: Some("a@b.example".to_owned()),
         };
         let wanted = BillingUpdate::Customer(customer, Some(card()));
-        assert_eq!(told("customer.updated", &object, &none), cus(wanted));
-        assert_eq!(told("customer.deleted", &json!({"id": "cus_1"}), &none), cus(BillingUpdate::CustomerDeleted));
+        assert_eq!(change_of("customer.updated", &object, &none), cus(wanted));
+        assert_eq!(change_of("customer.deleted", &json!({"id": "cus_1"}), &none), cus(BillingUpdate::CustomerDeleted));
     }
 
     #[test]
-    fn what_says_nothing_is_passed_over() {
+    fn irrelevant_events_are_ignored() {
         let none = json!(null);
         for (kind, object) in [
             ("invoice.paid", json!({"customer": "cus_1"})),
@@ -202,7 +207,7 @@ mod tests {
             ("customer.created", json!("cus_1")),
             ("", none.clone()),
         ] {
-            assert_eq!(told(kind, &object, &none), None, "{kind}");
+            assert_eq!(change_of(kind, &object, &none), None, "{kind}");
         }
     }
 }

@@ -1,10 +1,10 @@
-//! API keys and SMTP credentials: create, list, get, change, delete, rotate (completions-email.md 2.7).
+//! API keys and SMTP credentials: create, list, get, update, delete, rotate (completions-email.md 2.7).
 //!
-//! Both nouns are a [`Kind`] and share every step; what differs (names, prefixes, how one is shown)
-//! stands in `api_key` and `smtp`. The secret is in the answer that makes it and never again.
+//! Both nouns implement [`CredentialKind`] and share all operations. The differences (names, prefixes, fields) are in
+//! `api_key` and `smtp`. A secret is shown only in the response that creates it.
 //!
-//! A key that is bound to a domain reaches none of them, as the operation table has it: it could make itself
-//! a key that is not bound.
+//! The operation table denies these operations to a key that is restricted to a domain: it could create an unrestricted
+//! key.
 
 mod api_key;
 pub mod request;
@@ -22,52 +22,52 @@ use store::credential::{Credential, CredentialSummary};
 use store::engine::{Batch, CommitError};
 
 use self::request::{CreateCredential, CredentialPath, ListCredentials, RotateCredential, UpdateCredential};
-use crate::auth::mailed::{self, AccessGrant};
-use crate::call::IntoResponse;
-use crate::done::OkResponse;
+use crate::auth::login_links::{self, AccessGrant};
 use crate::emails::view::JsonTimestamp;
-use crate::page::after_id;
+use crate::handler::IntoResponse;
+use crate::ok_response::OkResponse;
+use crate::paging::after_id;
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// Credentials of one kind that an account may have.
+/// Maximum number of credentials of one kind per account.
 const CREDENTIALS_MAX: usize = 1_000;
-/// How often a change is tried anew when somebody else changes the same.
+/// Retries of a change after a concurrent change.
 const TRIES_MAX: usize = 3;
 
-/// A noun of this room.
+/// A kind of credential that these operations manage.
 pub trait CredentialKind: Credential {
-    /// What people call it.
+    /// Noun in messages.
     const NOUN: &'static str;
-    /// What it is, in the document.
+    /// Description of the object in the OpenAPI document.
     const ABOUT: &'static str;
-    /// What its schema is called.
+    /// Component name in the OpenAPI document.
     const COMPONENT: &'static str;
-    /// One of them, on the wire.
+    /// JSON field of a single object.
     const OBJECT_FIELD: &'static str;
-    /// Several, on the wire.
+    /// JSON field of a list.
     const LIST_FIELD: &'static str;
-    /// Its secret, on the wire.
+    /// JSON field of the secret.
     const SECRET_FIELD: &'static str;
-    /// What the secret starts with.
+    /// Prefix of the secret.
     const PREFIX: &'static str;
-    /// The cursors of its list.
+    /// Kind byte of the list's cursors.
     const CURSOR: u8;
-    /// It has a scope.
+    /// Whether the credential has a scope.
     const HAS_SCOPE: bool;
 
-    /// A new one.
-    fn new(room: &AppState, tenant: &Tenant, asked: CreateCredential<Self>, hint: String) -> Self;
-    /// The hash of a secret of this kind.
+    /// Builds a new credential; `hint` is the displayable part of its secret.
+    fn new(room: &AppState, tenant: &Tenant, request: CreateCredential<Self>, hint: String) -> Self;
+    /// Returns `None` if the secret is malformed.
     fn hash_secret(secret: &str) -> Option<SecretHash>;
-    /// What is shown of it alone, beside what is shown of both kinds.
+    /// JSON fields that only this kind has.
     fn specific_fields(&self, room: &AppState) -> Vec<(&'static str, Value)>;
-    /// The schema of that.
+    /// Schema of these fields.
     fn specific_fields_schema() -> Vec<(&'static str, Value)>;
 }
 
-/// As it is shown.
+/// The JSON object of a credential.
 fn credential_view<K: CredentialKind>(one: &K, room: &AppState, used: Option<LastUse>) -> Value {
     let CredentialSummary { id, name, hint, enabled, created_at } = one.summary();
     let first = [("id", json!(id)), ("name", json!(name))];
@@ -77,12 +77,12 @@ fn credential_view<K: CredentialKind>(one: &K, room: &AppState, used: Option<Las
     Value::Object(all.chain(last).map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-/// The schema of that.
+/// The schema of that object.
 fn credential_schema<K: CredentialKind>() -> Value {
     let id = format!("`{}…`", K::ID_PREFIX);
-    let first = [("id", schema::string(&id)), ("name", schema::string("What people call it"))];
-    let hint = format!("What may be shown of the {}", K::SECRET_FIELD);
-    let then = [("hint", schema::string(&hint)), ("enabled", schema::boolean("Whether it may be used"))];
+    let first = [("id", schema::string(&id)), ("name", schema::string("The name"))];
+    let hint = format!("The displayable part of the {}", K::SECRET_FIELD);
+    let then = [("hint", schema::string(&hint)), ("enabled", schema::boolean("Whether the credential is enabled"))];
     let last = [("created_at", schema::time("When it was created"))];
     let all =
         first.into_iter().chain(K::specific_fields_schema()).chain(then).chain(common_fields_schema()).chain(last);
@@ -90,7 +90,7 @@ fn credential_schema<K: CredentialKind>() -> Value {
 }
 
 fn common_fields(terms: &CredentialPolicy, used: Option<LastUse>) -> [(&'static str, Value); 5] {
-    let allowed: Vec<String> = terms.allowed.iter().map(mail::network::IpNetwork::display_short).collect();
+    let allowed: Vec<String> = terms.allowed.iter().map(mail::cidr::IpNetwork::display_short).collect();
     let moment = |time: Option<Timestamp>| json!(time.map(JsonTimestamp));
     [
         ("domain_id", json!(terms.domain)),
@@ -103,24 +103,24 @@ fn common_fields(terms: &CredentialPolicy, used: Option<LastUse>) -> [(&'static 
 
 fn common_fields_schema() -> [(&'static str, Value); 5] {
     [
-        ("domain_id", schema::nullable_string("The one domain that it may send from")),
+        ("domain_id", schema::nullable_string("The only domain that the credential may send from; null allows all")),
         (
             "allowed_ips",
             schema::list(
                 schema::string("`192.0.2.1`, `192.0.2.0/24`"),
-                "From where it may be used; from everywhere when there are none",
+                "Addresses and networks that may use the credential; empty allows all",
             ),
         ),
         ("last_used_at", schema::nullable_time("When it was last used, to about a minute")),
-        ("last_used_ip", schema::nullable_string("From where it was last used")),
-        ("expires_at", schema::nullable_time("Until when it may be used")),
+        ("last_used_ip", schema::nullable_string("The IP address of the last use")),
+        ("expires_at", schema::nullable_time("When the credential expires")),
     ]
 }
 
-/// `{"api_key": {…}}`, and with a new secret `{"api_key": {…}, "secret": "…"}`.
+/// `{"api_key": {…}}`, or with a new secret `{"api_key": {…}, "secret": "…"}`.
 pub struct CredentialResponse<K>(Value, Option<CredentialSecret>, PhantomData<fn() -> K>);
 
-/// The same, always with a secret.
+/// A response that always contains a new secret.
 pub struct NewCredentialResponse<K>(CredentialResponse<K>);
 
 /// `{"api_keys": […], "has_more": …, "next_cursor": …}`.
@@ -155,7 +155,7 @@ impl<K: CredentialKind> IntoResponse for NewCredentialResponse<K> {
         let one = component_schema::<K>(schemas);
         schema::object(
             K::NOUN,
-            [(K::OBJECT_FIELD, one), (K::SECRET_FIELD, schema::string("The secret: shown this once"))],
+            [(K::OBJECT_FIELD, one), (K::SECRET_FIELD, schema::string("The secret; shown only in this response"))],
         )
     }
 
@@ -181,55 +181,55 @@ fn not_found<K: CredentialKind>() -> Problem {
     Problem::not_found(K::NOUN)
 }
 
-/// A new secret with its hash.
+/// Generates a secret and its hash.
 fn generate_secret<K: CredentialKind>(room: &AppState) -> Result<(CredentialSecret, SecretHash), Problem> {
     let secret = CredentialSecret::new(K::PREFIX, room.intake.entropy().secret());
-    let hash = K::hash_secret(secret.expose()).ok_or_else(|| Problem::internal("a secret without a hash"))?;
+    let hash = K::hash_secret(secret.expose()).ok_or_else(|| Problem::internal("generated secret cannot be hashed"))?;
     Ok((secret, hash))
 }
 
 /// `POST /api-keys`, `POST /smtp-credentials`.
 ///
 /// # Errors
-/// The domain is none of the account's; there are too many.
+/// The domain does not belong to the account, the expiry is in the past, or the limit of credentials is reached.
 pub async fn create<K: CredentialKind>(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: CreateCredential<K>,
+    request: CreateCredential<K>,
 ) -> Result<NewCredentialResponse<K>, Problem> {
     let (store, account) = (room.intake.store(), tenant.account().id);
-    if let Some(domain) = asked.terms.domain
+    if let Some(domain) = request.terms.domain
         && store::domain::get(store, account, domain).await?.is_none()
     {
-        return Err(Problem::field("domain_id", "is none of your domains"));
+        return Err(Problem::field("domain_id", "is not one of your domains"));
     }
     let now = room.intake.clock().now();
-    if asked.terms.expires_at.is_some_and(|end| end <= now) {
+    if request.terms.expires_at.is_some_and(|end| end <= now) {
         return Err(Problem::field("expires_at", "is not in the future"));
     }
     if store::credential::list::<K>(store, account, None, CREDENTIALS_MAX).await?.len() >= CREDENTIALS_MAX {
-        let text = format!("An account has at most {CREDENTIALS_MAX} of each kind: delete some first");
+        let text = format!("The limit of {CREDENTIALS_MAX} credentials of each kind is reached; delete some first");
         return Err(Problem::new(ErrorCode::CONFLICT, text));
     }
     let (secret, hash) = generate_secret::<K>(&room)?;
-    let made = K::new(&room, &tenant, asked, secret.hint());
+    let made = K::new(&room, &tenant, request, secret.hint());
     let mut batch = Batch::progress();
     store::credential::create(&mut batch, made.clone(), &hash);
     store.commit(batch).await.map_err(Problem::outage)?;
-    mailed::notify_access_granted(&room, tenant.account(), AccessGrant::Credential(K::NOUN, made.summary().id));
+    login_links::notify_access_granted(&room, tenant.account(), AccessGrant::Credential(K::NOUN, made.summary().id));
     Ok(NewCredentialResponse(CredentialResponse(credential_view(&made, &room, None), Some(secret), PhantomData)))
 }
 
 /// `GET /api-keys`, `GET /smtp-credentials`.
 ///
 /// # Errors
-/// The cursor is none of this list's; the store cannot be read.
+/// The cursor is invalid; the store cannot be read.
 pub async fn list<K: CredentialKind>(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: ListCredentials<K>,
+    request: ListCredentials<K>,
 ) -> Result<CredentialListResponse<K>, Problem> {
-    let (store, account, page) = (room.intake.store(), tenant.account().id, asked.page);
+    let (store, account, page) = (room.intake.store(), tenant.account().id, request.page);
     let before = page.before_id(K::CURSOR)?;
     let mut found = store::credential::list::<K>(store, account, before, page.limit + 1).await?;
     let has_more = found.len() > page.limit;
@@ -258,17 +258,17 @@ async fn credential_response<K: CredentialKind>(
 /// `GET /api-keys/{id}`, `GET /smtp-credentials/{id}`.
 ///
 /// # Errors
-/// No such; the store cannot be read.
+/// The credential does not exist; the store cannot be read.
 pub async fn get<K: CredentialKind>(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: CredentialPath<K>,
+    request: CredentialPath<K>,
 ) -> Result<CredentialResponse<K>, Problem> {
-    let found = find::<K>(&room, &tenant, asked.id).await?;
+    let found = find::<K>(&room, &tenant, request.id).await?;
     credential_response(&room, &found, None).await
 }
 
-/// Changes one; anew when somebody else changed it meanwhile.
+/// Applies a change, with retries after concurrent changes.
 async fn update_with_retry<K: CredentialKind>(
     room: &AppState,
     tenant: &Tenant,
@@ -287,69 +287,69 @@ async fn update_with_retry<K: CredentialKind>(
             Err(error) => return Err(Problem::outage(error)),
         }
     }
-    Err(Problem::new(ErrorCode::CONFLICT, "It is being changed by somebody else; try again"))
+    Err(Problem::new(ErrorCode::CONFLICT, "The credential was changed at the same time; retry"))
 }
 
 /// `PATCH /api-keys/{id}`, `PATCH /smtp-credentials/{id}`.
 ///
 /// # Errors
-/// No such; the store cannot be read or written.
+/// The credential does not exist; the store cannot be read or written.
 pub async fn update<K: CredentialKind>(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: UpdateCredential<K>,
+    request: UpdateCredential<K>,
 ) -> Result<CredentialResponse<K>, Problem> {
-    let after = update_with_retry::<K>(&room, &tenant, asked.id, |one| {
+    let after = update_with_retry::<K>(&room, &tenant, request.id, |one| {
         let parts = one.fields_mut();
-        if let Some(name) = &asked.name {
+        if let Some(name) = &request.name {
             parts.name.clone_from(name);
         }
-        if let Some(allowed) = &asked.allowed {
+        if let Some(allowed) = &request.allowed {
             parts.terms.allowed.clone_from(allowed);
         }
-        *parts.enabled = asked.enabled.unwrap_or(*parts.enabled);
+        *parts.enabled = request.enabled.unwrap_or(*parts.enabled);
     });
     credential_response(&room, &after.await?, None).await
 }
 
-/// `POST /api-keys/{id}/rotate`, `POST /smtp-credentials/{id}/rotate`: the secret until now is valid
-/// until the grace is over.
+/// `POST /api-keys/{id}/rotate`, `POST /smtp-credentials/{id}/rotate`: the previous secret stays valid for the grace
+/// period.
 ///
 /// # Errors
-/// No such; the store cannot be read or written.
+/// The credential does not exist; the store cannot be read or written.
 pub async fn rotate<K: CredentialKind>(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: RotateCredential<K>,
+    request: RotateCredential<K>,
 ) -> Result<NewCredentialResponse<K>, Problem> {
     let (secret, hash) = generate_secret::<K>(&room)?;
-    let grace_ends = room.intake.clock().now().checked_add(asked.grace).unwrap_or(Timestamp::MAX);
-    let after = update_with_retry::<K>(&room, &tenant, asked.id, |one| {
+    let grace_ends = room.intake.clock().now().checked_add(request.grace).unwrap_or(Timestamp::MAX);
+    let after = update_with_retry::<K>(&room, &tenant, request.id, |one| {
         let parts = one.fields_mut();
         parts.terms.secrets = parts.terms.secrets.rotate(hash, grace_ends);
         *parts.hint = secret.hint();
     });
     let after = after.await?;
-    mailed::notify_access_granted(&room, tenant.account(), AccessGrant::Secret(K::NOUN, after.summary().id));
+    login_links::notify_access_granted(&room, tenant.account(), AccessGrant::Secret(K::NOUN, after.summary().id));
     credential_response(&room, &after, Some(secret)).await.map(NewCredentialResponse)
 }
 
 /// `DELETE /api-keys/{id}`, `DELETE /smtp-credentials/{id}`.
 ///
 /// # Errors
-/// No such; the store cannot be read or written.
+/// The credential does not exist; the store cannot be read or written.
 pub async fn delete<K: CredentialKind>(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: CredentialPath<K>,
+    request: CredentialPath<K>,
 ) -> Result<OkResponse, Problem> {
-    let found = find::<K>(&room, &tenant, asked.id).await?;
+    let found = find::<K>(&room, &tenant, request.id).await?;
     let mut batch = Batch::progress();
     store::credential::delete(&mut batch, &found);
     match room.intake.store().commit(batch).await {
         Ok(()) => {}
         Err(CommitError::Conflict { .. }) => {
-            let text = "It is being changed by somebody else; try again";
+            let text = "The credential was changed at the same time; retry";
             return Err(Problem::new(ErrorCode::CONFLICT, text));
         }
         Err(error) => return Err(Problem::outage(error)),

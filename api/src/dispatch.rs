@@ -1,12 +1,12 @@
-//! One request, from its head to its answer.
+//! Handles one request from its headers to its response.
 //!
 //! ```text
-//! head → route → authenticate → rate → scope → body → handler (a task of its own) → answer → request log
+//! headers → route → authenticate → rate limit → authorize → body → handler (own task) → response → request log
 //! ```
 //!
-//! The handler runs in a task of its own: a client that hangs up does not stop an acceptance half
-//! way, and a panic ends that task alone and is answered 500. Every answer carries `x-request-id`,
-//! and each that knows its account the `ratelimit-*` fields.
+//! The handler runs in its own task: a client that disconnects cannot interrupt a submission, and a panic ends only
+//! that task and is answered 500. Every response carries `x-request-id`; responses to an authenticated account also
+//! carry the `ratelimit-*` headers.
 
 use std::sync::Arc;
 
@@ -16,56 +16,56 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use hyper::body::Body;
 use mail::id::{AccountId, RequestId};
-use queue::quota::{StorageQuotaError, StorageReservation};
-use queue::rate::RateLimitStatus;
+use queue::rate_limit::RateLimitStatus;
+use queue::storage_quota::{StorageQuotaError, StorageReservation};
 use store::access::{Actor, Denial, Tenant};
 use tokio::time::Instant;
 
 use crate::access::{self, Principal};
-use crate::call::{CookiePolicy, HandlerFuture, Owner, Request, Response};
+use crate::handler::{CookiePolicy, HandlerFuture, Owner, Request, Response};
 use crate::idempotency;
-use crate::journal::RequestLogEntry;
 use crate::operations::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
+use crate::request_log::RequestLogEntry;
 use crate::serve::body::{self, ResponseBody};
-use crate::serve::budget::{MemoryHolder, MemoryShare};
 use crate::serve::connection::RequestPermit;
-use crate::serve::head;
+use crate::serve::header_limits;
+use crate::serve::memory_budget::{MemoryHolder, MemoryShare};
 use crate::serve::origin;
 use crate::serve::router::{MatchedOperation, RouteMatch};
+use crate::state::AppState;
 use crate::version;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const RATE_REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 const RATE_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
-/// An answer larger than this takes a share of the budget of bytes in flight while it is written.
+/// Larger responses take a share of the memory budget while they are sent.
 const RESPONSE_UNBUDGETED_BYTES_MAX: usize = 64 << 10;
 
-/// What these nouns change may end what somebody else is still doing.
+/// Changes to these nouns may revoke access of open streams.
 const ACCESS_NOUNS: &[&str] = &["api_keys", "smtp_credentials", "users", "auth"];
 
-/// What becomes known of a request while it is worked on, and is told with the answer, whatever that is.
+/// Facts learned while the request is handled that the response or the request log needs, also on errors.
 #[derive(Debug, Default)]
 struct RequestContext {
-    /// Where the account stands.
+    /// Rate limit of the account.
     rate_limit: Option<RateLimitStatus>,
-    /// Whose it is, and by what.
+    /// The account and the authenticated actor.
     actor: Option<(AccountId, Actor)>,
 }
 
-/// Answers a request.
+/// Handles a request and returns its response.
 pub async fn dispatch<B>(room: Arc<AppState>, request: http::Request<B>) -> http::Response<ResponseBody>
 where
     B: Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: std::fmt::Display,
 {
-    let begun = Instant::now();
+    let started = Instant::now();
     let id = room.next_request_id();
     let (head, mut body) = request.into_parts();
     let (mut known, mut error_code) = (RequestContext::default(), None);
-    let route = head::check_head(&head).map(|()| room.router.find(&head.method, head.uri.path()));
+    let route = header_limits::check_head(&head).map(|()| room.router.find(&head.method, head.uri.path()));
     let (operation, outcome) = match route {
         Ok(RouteMatch::Found(found)) => {
             (found.operation.id, run_operation(&room, found, &head, &mut body, &mut known).await)
@@ -80,8 +80,8 @@ where
         }
         Err(problem) => ("none", Err(problem)),
     };
-    // What is answered before it was read whole. Who waits for 100 (RFC 9110 10.1.1) sends nothing when it gets this
-    // answer instead.
+    // The response may be sent before the body was read: drain the rest. A client that waits for `100 Continue`
+    // (RFC 9110 10.1.1) sends no body after a final response.
     if !body.is_end_stream() && !head.headers.contains_key(EXPECT) {
         room.tasks.spawn(body::drain(body));
     }
@@ -90,21 +90,21 @@ where
         Err(problem) => {
             error_code = Some(problem.code().word);
             if let Some(cause) = problem.cause() {
-                store::error_unless_away!(room.intake.store(), request.id = %id, operation, cause, "a request failed by our fault");
+                store::error_unless_away!(room.intake.store(), request.id = %id, operation, cause, "request failed");
             }
             problem_response(&problem, id, &room.options.base_url)
         }
     };
     let status = response.status().as_u16();
-    record_metrics(operation, id, status, begun);
+    record_metrics(operation, id, status, started);
     if let Some(who) = known.actor {
         room.request_log
-            .record(RequestLogEntry { id, actor: who, operation, status, error_code, took: begun.elapsed() }, &head);
+            .record(RequestLogEntry { id, actor: who, operation, status, error_code, took: started.elapsed() }, &head);
     }
     finish_response(response, id, &head.method, &known)
 }
 
-/// Counts a request of an account.
+/// Counts a request of the account.
 fn check_rate_limit(room: &AppState, tenant: &Tenant, known: &mut RequestContext) -> Result<(), Problem> {
     known.actor = Some((tenant.account().id, tenant.actor()));
     let counted = room.intake.check_rate_limit(tenant.account());
@@ -112,8 +112,8 @@ fn check_rate_limit(room: &AppState, tenant: &Tenant, known: &mut RequestContext
     counted.map(drop).map_err(Problem::rate_limited)
 }
 
-/// What is asked for is not there, whoever asks. A request with a key counts all the same, and says where the
-/// account stands.
+/// Returns the problem for an unknown path or method. With a valid API key the request still counts against the rate
+/// limit and the response has the `ratelimit-*` headers.
 async fn not_found(room: &AppState, head: &Parts, known: &mut RequestContext, problem: Problem) -> Problem {
     match access::authenticate_api_key(room, head).await {
         Ok(tenant) => check_rate_limit(room, &tenant, known).err().unwrap_or(problem),
@@ -143,7 +143,7 @@ where
     access::authorize(&caller, operation, head)?;
     version::check_version(&head.headers)?;
     if operation.body_bytes_max.is_some() {
-        // What has a body takes something on: it is not even read when there is no room.
+        // A request with a body stores something: it is rejected before reading when the disk is full.
         room.intake.check_ready().map_err(|refusal| Problem::from_refusal(refusal, room.upgrade_url()))?;
     }
     let from = access::client_ip(head);
@@ -181,7 +181,7 @@ where
         spawn_handler(room, running, (share, head.extensions.get::<RequestPermit>().cloned(), reserved)).await?;
     let answer = apply_response_policy(room, operation, tenant.as_ref(), answer)?;
     let mut share = MemoryShare::default();
-    // What anybody may have is small, or the same bytes for all.
+    // Responses of public operations are small or static.
     let large = is_known && answer.body.len() > RESPONSE_UNBUDGETED_BYTES_MAX;
     if large && !allowance.try_grow(&mut share, answer.body.len()) {
         return Err(Problem::busy());
@@ -189,7 +189,7 @@ where
     Ok((answer, share))
 }
 
-/// What follows from an answer for who may have it and what comes after it.
+/// Checks the cookie policy, announces access changes and guards a streaming response.
 fn apply_response_policy(
     room: &Arc<AppState>,
     operation: &Operation,
@@ -198,7 +198,7 @@ fn apply_response_policy(
 ) -> Result<Response, Problem> {
     let sets_cookie = answer.headers.iter().any(|(name, _)| *name == SET_COOKIE);
     if sets_cookie && operation.response_spec.cookies == CookiePolicy::None {
-        return Err(Problem::internal("an operation that sets a cookie does not say so in the table"));
+        return Err(Problem::internal("operation sets a cookie but its cookie policy is `None`"));
     }
     let Some(tenant) = tenant else { return Ok(answer) };
     if operation.method != Method::GET && ACCESS_NOUNS.contains(&operation.noun) {
@@ -207,13 +207,14 @@ fn apply_response_policy(
     let is_event_stream = answer.media_type == "text/event-stream";
     let proof = tenant.proof();
     if proof.is_revocable() {
-        let guarded = |more| access::watch::revalidate_while_streaming(room, proof.clone(), more, is_event_stream);
+        let guarded =
+            |more| access::revalidation::revalidate_while_streaming(room, proof.clone(), more, is_event_stream);
         answer.stream = answer.stream.take().map(guarded);
     }
     Ok(answer)
 }
 
-/// Reserves room for what an operation stores.
+/// Reserves storage quota for what the operation stores.
 async fn reserve_storage(
     room: &AppState,
     tenant: &Tenant,
@@ -233,8 +234,7 @@ async fn reserve_storage(
     Ok(reserved)
 }
 
-/// Runs a handler in a task of its own, which holds the request's share of memory and its place on the
-/// connection to its end.
+/// Runs a handler in its own task. The task holds the request's memory share and its permit until it ends.
 async fn spawn_handler(
     room: &Arc<AppState>,
     running: HandlerFuture,
@@ -248,11 +248,11 @@ async fn spawn_handler(
         }
         outcome
     });
-    task.await.map_err(|error| Problem::internal(format!("the handler ended: {error}")))?
+    task.await.map_err(|error| Problem::internal(format!("the handler task failed: {error}")))?
 }
 
 fn success_response(answer: Response, share: MemoryShare) -> http::Response<ResponseBody> {
-    // What has no content by its status has no length either (RFC 9110 8.6).
+    // A status without content has no `Content-Length` (RFC 9110 8.6).
     let has_content = !matches!(answer.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let length = (answer.stream.is_none() && has_content).then_some(answer.body.len());
     let mut response = http::Response::new(ResponseBody::with_stream(answer.body, answer.stream, share));
@@ -299,18 +299,18 @@ fn finish_response(
     if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
         headers.insert(REQUEST_ID, value);
     }
-    // What is the same for everybody says itself how long it may be kept.
+    // Cacheable responses set their own `Cache-Control`.
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if method == Method::HEAD {
-        // The length stays: it is that of the GET (RFC 9110 9.3.2).
+        // `Content-Length` remains that of the GET response (RFC 9110 9.3.2).
         *response.body_mut() = ResponseBody::new(Bytes::new(), MemoryShare::default());
     }
     response
 }
 
-fn record_metrics(operation: &'static str, id: RequestId, status: u16, begun: Instant) {
-    let took = begun.elapsed();
+fn record_metrics(operation: &'static str, id: RequestId, status: u16, started: Instant) {
+    let took = started.elapsed();
     tracing::debug!(request.id = %id, operation, status, took_us = took.as_micros() as u64, "request");
     metrics::counter!(
         "postrider_api_requests_total", "operation" => operation, "status" => status_class(status)

@@ -1,7 +1,7 @@
-//! Sending domains: added, looked at, changed, deleted (completions-email.md 2.4).
+//! Sending domains: add, show, update, delete, verify (completions-email.md 2.4).
 //!
-//! What a domain needs and what became of it the queue's room of domains knows; here it is asked, and shown
-//! ([`view`]). [`claims`] is how a domain comes from one account to another.
+//! `queue`'s domain service owns the logic; this module parses requests and renders responses ([`view`]). [`claims`]
+//! moves a domain from one account to another.
 
 pub mod claims;
 pub mod dmarc;
@@ -15,26 +15,25 @@ use http::Method;
 use mail::address::DomainName;
 use mail::credential::ApiKeyScope;
 use mail::domain::SendingDomain;
+use mail::domain_name::is_never_public;
+use mail::domain_setup::zone_file;
 use mail::id::DomainId;
-use mail::sending_name::is_never_public;
-use mail::setup::zone_file;
 use queue::domains::{DomainError, DomainWithSetup};
 use serde_json::json;
 use store::access::Tenant;
 
 use self::request::{CreateDomain, DeleteDomain, DomainKey, DomainPath, ListDomains, UpdateDomain};
 use self::view::{DomainList, DomainResponse, VerifyDomainResponse, ZoneFile};
-use crate::done::OkResponse;
+use crate::ok_response::OkResponse;
 use crate::operations::{Operation, OperationBuilder, operation};
-use crate::page;
+use crate::paging;
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
+use crate::state::AppState;
 use crate::suppressions::commit_error_problem;
 
-/// Why an account may not have a domain.
+/// Errors of adding a domain.
 const LIMITS: &[ErrorCode] = &[ErrorCode::PLAN_FULL, ErrorCode::DOMAIN_CLAIMED, ErrorCode::CONFLICT];
 
-/// The operations on domains.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
     let mut all = domain_operations();
@@ -62,35 +61,34 @@ fn domain_operations() -> Vec<Operation> {
             .errors(LIMITS)
             .api_key_or_session(Full, create),
         get_operation("/domains", "list_domains", "List domains, newest first").api_key_or_session(Full, list),
-        get_operation("/domains/{id_or_name}", "get_domain", "Get a domain, and how far its records are")
+        get_operation("/domains/{id_or_name}", "get_domain", "Get a domain and the status of its records")
             .domain_scoped()
             .api_key_or_session(Full, get),
-        domain_operation(
-            Method::PATCH,
-            "/domains/{id_or_name}",
-            "update_domain",
-            "Change how a domain's mail is treated",
-        )
-        .api_key_or_session(Full, update),
+        domain_operation(Method::PATCH, "/domains/{id_or_name}", "update_domain", "Update a domain's settings")
+            .api_key_or_session(Full, update),
         domain_operation(Method::DELETE, "/domains/{id_or_name}", "delete_domain", "Delete a domain")
             .errors(&[ErrorCode::CONFLICT])
             .api_key_or_session(Full, delete),
-        get_operation("/domains/{id_or_name}/zone-file", "get_domain_zone_file", "The records as a zone file has them")
+        get_operation("/domains/{id_or_name}/zone-file", "get_domain_zone_file", "Get the records as a zone file")
             .domain_scoped()
             .api_key_or_session(Full, get_zone_file),
-        get_operation("/domains/{id_or_name}/dmarc", "get_domain_dmarc", "Sum up the DMARC reports about a domain")
-            .domain_scoped()
-            .api_key_or_session(Full, dmarc::get),
-        post_operation("/domains/{id_or_name}/verify", "verify_domain", "Look for the records now")
+        get_operation(
+            "/domains/{id_or_name}/dmarc",
+            "get_domain_dmarc",
+            "Get a summary of the DMARC reports about a domain",
+        )
+        .domain_scoped()
+        .api_key_or_session(Full, dmarc::get),
+        post_operation("/domains/{id_or_name}/verify", "verify_domain", "Verify a domain's records now")
             .domain_scoped()
             .api_key_or_session(Full, verify),
-        post_operation("/domains/{id_or_name}/dkim/rotate", "rotate_domain_dkim", "Make new keys")
+        post_operation("/domains/{id_or_name}/dkim/rotate", "rotate_domain_dkim", "Rotate the DKIM keys")
             .api_key_or_session(Full, rotate_dkim),
         domain_operation(
             Method::DELETE,
             "/domains/{id_or_name}/dkim/rotate",
             "cancel_domain_dkim_rotation",
-            "Drop new keys that do not sign yet",
+            "Cancel a rotation whose keys do not sign yet",
         )
         .api_key_or_session(Full, cancel_dkim_rotation),
     ]
@@ -99,15 +97,15 @@ fn domain_operations() -> Vec<Operation> {
 fn claim_operations() -> Vec<Operation> {
     use ApiKeyScope::Full;
     vec![
-        post_operation("/domains/claims", "claim_domain", "Claim a domain that another account has")
+        post_operation("/domains/claims", "claim_domain", "Claim a domain of another account")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::CONFLICT, ErrorCode::PLAN_FULL])
             .api_key_or_session(Full, claims::create),
         get_operation("/domains/claims", "list_domain_claims", "List claims, newest first")
             .api_key_or_session(Full, claims::list),
         get_operation("/domains/claims/{id}", "get_domain_claim", "Get a claim").api_key_or_session(Full, claims::get),
-        post_operation("/domains/claims/{id}/cancel", "cancel_domain_claim", "Give a claim up")
+        post_operation("/domains/claims/{id}/cancel", "cancel_domain_claim", "Cancel a claim")
             .api_key_or_session(Full, claims::cancel),
-        post_operation("/domains/claims/{id}/verify", "verify_domain_claim", "Look for the record of a claim")
+        post_operation("/domains/claims/{id}/verify", "verify_domain_claim", "Verify a claim's record now")
             .errors(LIMITS)
             .api_key_or_session(Full, claims::verify),
     ]
@@ -122,16 +120,12 @@ fn publishing_operations() -> Vec<Operation> {
         post_operation(
             "/domains/{id_or_name}/dns/connect",
             "connect_domain_dns",
-            "Get the page at the DNS provider where the records are agreed to",
+            "Get the URL of the DNS provider's page where the records are approved",
         )
         .errors(&[ErrorCode::UPSTREAM_ERROR])
         .api_key_or_session(Full, publish::create_domain_connect_url),
-        get_operation(
-            "/dns-credentials",
-            "list_dns_credentials",
-            "List the DNS providers that credentials are saved for",
-        )
-        .api_key_or_session(Full, publish::list_credentials),
+        get_operation("/dns-credentials", "list_dns_credentials", "List the DNS providers with saved credentials")
+            .api_key_or_session(Full, publish::list_credentials),
         domain_operation(
             Method::PUT,
             "/dns-credentials/{provider}",
@@ -143,7 +137,7 @@ fn publishing_operations() -> Vec<Operation> {
             Method::DELETE,
             "/dns-credentials/{provider}",
             "delete_dns_credentials",
-            "Forget the credentials for a DNS provider",
+            "Delete the credentials for a DNS provider",
         )
         .api_key_or_session(Full, publish::delete_credentials),
     ]
@@ -153,7 +147,7 @@ fn domain_not_found() -> Problem {
     Problem::not_found("domain")
 }
 
-/// The id of a domain of the tenant's.
+/// Finds a domain of the tenant by id or name. A key that is restricted to another domain gets 404.
 async fn find(room: &AppState, tenant: &Tenant, which: &DomainKey) -> Result<SendingDomain, Problem> {
     let (store, account) = (room.intake.store(), tenant.account().id);
     let found = match which {
@@ -166,17 +160,17 @@ async fn find(room: &AppState, tenant: &Tenant, which: &DomainKey) -> Result<Sen
     found.filter(is_reached).ok_or_else(domain_not_found)
 }
 
-/// What went wrong with a domain.
+/// Maps a domain error to its problem response.
 fn domain_error_problem(error: DomainError, room: &AppState, tenant: &Tenant) -> Problem {
     match error {
         DomainError::Exists(name) => {
-            Problem::new(ErrorCode::CONFLICT, format!("{name} is a domain of this account already"))
+            Problem::new(ErrorCode::CONFLICT, format!("The account already has the domain {name}"))
                 .with_details(json!({"domain": name}))
         }
         DomainError::Taken(name) => {
             let record = room.intake.domains().facts().ownership_record(tenant.account().id, &name);
             let text = format!(
-                "Another account has {name}. If you rule its DNS, claim it: publish this record, then POST /domains/claims"
+                "Another account has {name}. If you control its DNS, publish this record and call POST /domains/claims"
             );
             Problem::new(ErrorCode::DOMAIN_CLAIMED, text).with_details(json!({
                 "domain": name,
@@ -190,15 +184,16 @@ fn domain_error_problem(error: DomainError, room: &AppState, tenant: &Tenant) ->
         }
         DomainError::Limit { limit, used } => {
             let domains = if limit == 1 { "domain" } else { "domains" };
-            Problem::new(ErrorCode::PLAN_FULL, format!("The plan includes {limit} {domains}"))
-                .with_details(json!({"limit": "domains", "used": used, "cap": limit}))
-                .with_upgrade_url(room.upgrade_url())
+            Problem::new(
+                ErrorCode::PLAN_FULL,
+                format!("Your plan includes {limit} {domains}; upgrade your plan or delete a domain"),
+            )
+            .with_details(json!({"limit": "domains", "used": used, "cap": limit}))
+            .with_upgrade_url(room.upgrade_url())
         }
         error @ DomainError::TooLong(_) => Problem::field("name", error.to_string()),
         DomainError::Unknown => domain_not_found(),
-        DomainError::Conflict => {
-            Problem::new(ErrorCode::CONFLICT, "The domain was changed at the same time; try again")
-        }
+        DomainError::Conflict => Problem::new(ErrorCode::CONFLICT, "The domain was changed at the same time; retry"),
         DomainError::TooManyDnsQueries { retry_after } => Problem::dns_lookups_limited(retry_after),
         DomainError::Keys(error) => Problem::internal(error),
         DomainError::Read(error) => error.into(),
@@ -206,7 +201,7 @@ fn domain_error_problem(error: DomainError, room: &AppState, tenant: &Tenant) ->
     }
 }
 
-/// How many domains the tenant's plan includes.
+/// Number of domains that the tenant's plan includes; `None` is unlimited.
 fn domain_limit(room: &AppState, tenant: &Tenant) -> Option<u32> {
     room.intake.plans().of(tenant.account().plan).domains
 }
@@ -218,7 +213,7 @@ fn domain_response(room: &AppState, known: &DomainWithSetup) -> DomainResponse {
 /// `POST /domains`.
 ///
 /// # Errors
-/// What is wrong with the request; the plan includes no more; the name is taken; the store cannot be used.
+/// The input is invalid, the plan's domain limit is reached, the name is taken, or the store cannot be used.
 pub async fn create(room: Arc<AppState>, tenant: Tenant, request: CreateDomain) -> Result<DomainResponse, Problem> {
     check_name_available(&room, &request.0.name)?;
     let limit = domain_limit(&room, &tenant);
@@ -227,14 +222,14 @@ pub async fn create(room: Arc<AppState>, tenant: Tenant, request: CreateDomain) 
     Ok(domain_response(&room, &known))
 }
 
-/// Whether a name can be anybody's to send from, here.
+/// Checks that the name is neither a host of this service nor a special-use name.
 fn check_name_available(room: &AppState, name: &DomainName) -> Result<(), Problem> {
     let domains = room.intake.domains();
     if domains.facts().is_service_host(name) {
-        return Err(Problem::field("name", "is a host of this service; add a domain of your own"));
+        return Err(Problem::field("name", "is a host of this service; use a domain of your own"));
     }
     if is_never_public(name) && !domains.allows_private_names() {
-        let text = "is a name that the public DNS never has (RFC 6761), so that its records are found nowhere";
+        let text = "is a special-use name (RFC 6761) that does not exist in the public DNS";
         return Err(Problem::field("name", text));
     }
     Ok(())
@@ -243,25 +238,25 @@ fn check_name_available(room: &AppState, name: &DomainName) -> Result<(), Proble
 /// `GET /domains`.
 ///
 /// # Errors
-/// The cursor is none of this list's; the store cannot be read.
+/// The cursor is invalid; the store cannot be read.
 pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListDomains) -> Result<DomainList, Problem> {
     let before = input.page.before_domain()?;
     let (store, account) = (room.intake.store(), tenant.account().id);
     let passes = |domain: &SendingDomain| input.matches(domain);
     let listed = store::domain::list(store, account, before, input.page.limit, passes).await?;
-    let about = listed.domains.iter().map(store::setup::setup_key);
-    let setups = store::setup::get_many(store, about).await?;
+    let about = listed.domains.iter().map(store::domain_setup::setup_key);
+    let setups = store::domain_setup::get_many(store, about).await?;
     let known = listed.domains.into_iter().zip(setups).map(|(domain, setup)| {
-        let setup = setup.unwrap_or_else(|| mail::setup::DomainSetup::new(domain.created_at));
+        let setup = setup.unwrap_or_else(|| mail::domain_setup::DomainSetup::new(domain.created_at));
         DomainWithSetup { domain, setup }
     });
-    Ok(DomainList::from_domains(known, room.intake.domains(), listed.next.map(page::after_domain)))
+    Ok(DomainList::from_domains(known, room.intake.domains(), listed.next.map(paging::after_domain)))
 }
 
 /// `GET /domains/{id_or_name}`.
 ///
 /// # Errors
-/// No such domain; the store cannot be read.
+/// The domain does not exist; the store cannot be read.
 pub async fn get(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -279,7 +274,7 @@ async fn load_domain(room: &AppState, tenant: &Tenant, which: &DomainKey) -> Res
 /// `PATCH /domains/{id_or_name}`.
 ///
 /// # Errors
-/// No such domain; what is wrong with the request; the store cannot be used.
+/// The domain does not exist; the input is invalid; the store cannot be used.
 pub async fn update(room: Arc<AppState>, tenant: Tenant, input: UpdateDomain) -> Result<DomainResponse, Problem> {
     let domain = find(&room, &tenant, &input.which).await?;
     if let Some(problem) = input.find_mismatch(&domain.name) {
@@ -294,13 +289,14 @@ pub async fn update(room: Arc<AppState>, tenant: Tenant, input: UpdateDomain) ->
 /// `DELETE /domains/{id_or_name}`.
 ///
 /// # Errors
-/// No such domain; emails from it are scheduled and it is not forced; the store cannot be used.
+/// The domain does not exist; it has scheduled emails and `force` is not set; the store cannot be used.
 pub async fn delete(room: Arc<AppState>, tenant: Tenant, input: DeleteDomain) -> Result<OkResponse, Problem> {
     let domain = find(&room, &tenant, &input.which).await?;
     let domains = room.intake.domains();
     let failed = |error| domain_error_problem(error, &room, &tenant);
     if !input.force && domains.has_scheduled(&domain).await.map_err(failed)? {
-        let text = "Emails from this domain are scheduled; cancel them, or delete with ?force=true: they are held then, and fail when their time is up";
+        let text = "Emails from this domain are scheduled. Cancel them, or delete with ?force=true: \
+                    they are then held until they expire";
         return Err(Problem::new(ErrorCode::CONFLICT, text).with_details(json!({"reason": "pending_scheduled_emails"})));
     }
     domains.delete(domain.account, domain.id).await.map_err(failed)?;
@@ -310,7 +306,7 @@ pub async fn delete(room: Arc<AppState>, tenant: Tenant, input: DeleteDomain) ->
 /// `GET /domains/{id_or_name}/zone-file`.
 ///
 /// # Errors
-/// No such domain; the store cannot be read.
+/// The domain does not exist; the store cannot be read.
 pub async fn get_zone_file(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -325,7 +321,7 @@ pub async fn get_zone_file(
 /// `POST /domains/{id_or_name}/verify`.
 ///
 /// # Errors
-/// No such domain; the store cannot be used. That a record is not there is none.
+/// The domain does not exist; the store cannot be used. A missing record is not an error.
 pub async fn verify(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -340,7 +336,7 @@ pub async fn verify(
 /// `POST /domains/{id_or_name}/dkim/rotate`.
 ///
 /// # Errors
-/// No such domain; the store cannot be used.
+/// The domain does not exist; the store cannot be used.
 pub async fn rotate_dkim(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -352,10 +348,10 @@ pub async fn rotate_dkim(
     Ok(domain_response(&room, &known))
 }
 
-/// `DELETE /domains/{id_or_name}/dkim/rotate`. Where no keys wait, nothing is done.
+/// `DELETE /domains/{id_or_name}/dkim/rotate`. Does nothing if no rotation is pending.
 ///
 /// # Errors
-/// No such domain; the store cannot be used.
+/// The domain does not exist; the store cannot be used.
 pub async fn cancel_dkim_rotation(
     room: Arc<AppState>,
     tenant: Tenant,

@@ -1,27 +1,26 @@
-//! Emails: send one, list them, look at one, see what happened to it.
+//! Emails: send, list, show, and the events and delivery attempts of an email.
 //!
-//! `POST /emails` reads a send request (`send`, with `recipients`, `attachments` and `labels`) into
-//! a `Draft` and hands it to the hall; the others show what the store remembers (`view`,
-//! `timeline`). Whose emails they are is decided by the tenant alone: an id of another account is
-//! not found.
+//! `POST /emails` parses a send request (`send`, with `recipients`, `attachments` and `labels`) into a `Draft` and
+//! submits it to the message intake. The other operations show stored emails (`view`, `timeline`). Access is decided by
+//! the tenant alone: an id of another account is answered 404.
 
-pub mod amend;
 pub mod attachments;
 pub mod batch;
 pub(crate) mod fingerprint;
-pub mod labels;
-pub mod letter;
 pub mod list;
 pub mod metrics;
-mod once;
 pub mod recipients;
-pub mod rehearse;
+pub mod reschedule;
 pub mod resend;
 pub mod send;
+pub mod send_email;
+mod send_idempotent;
+pub mod send_options;
+pub mod tags_and_headers;
 pub mod template;
+pub mod test_event;
 pub mod timeline;
 pub mod view;
-pub mod wishes;
 
 use std::sync::Arc;
 
@@ -33,36 +32,36 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
-use crate::call::{FromRequest, IntoResponse, Request, RequestSpec};
-use crate::held::{LargeResponse, LargeResponsePermit};
+use crate::handler::{FromRequest, IntoResponse, Request, RequestSpec};
 use crate::idempotency::IdempotentResponse;
-use crate::page::PageParameters;
+use crate::large_response::{LargeResponse, LargeResponsePermit};
+use crate::paging::PageParameters;
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-pub use self::batch::run::send_batch;
-pub use self::once::send_idempotent;
+pub use self::batch::submit::send_batch;
 pub use self::send::REQUEST_BYTES_MAX;
 use self::send::{SendRequest, SendResponse};
+pub use self::send_idempotent::send_idempotent;
 use self::timeline::{DeliveryAttemptList, DeliveryAttemptView, EmailEventList, EmailEventView, TIMELINE_MAX};
 use self::view::{EmailDetail, EmailResponse};
 
 /// `POST /emails`.
 ///
 /// # Errors
-/// What the hall refuses; what is wrong with the request was told before; what is wrong with its key.
+/// The intake rejects the email; the idempotency key is in progress or was used for another request.
 pub async fn send(
     room: Arc<AppState>,
     tenant: Tenant,
     request: SendRequest,
 ) -> Result<IdempotentResponse<SendResponse>, Problem> {
-    let SendRequest { email: letter, mut warnings, claim } = request;
-    let draft = async { Ok((letter.into_draft(&room, &tenant, &mut warnings).await?, warnings)) };
+    let SendRequest { email, mut warnings, claim } = request;
+    let draft = async { Ok((email.into_draft(&room, &tenant, &mut warnings).await?, warnings)) };
     send_idempotent(&room, &tenant, (IdempotencyScope::Send, claim), draft).await
 }
 
-/// An email's id, from the path.
+/// Path of an email.
 #[derive(Debug, Clone, Copy)]
 pub struct EmailPath(EmailId);
 
@@ -77,13 +76,13 @@ impl FromRequest for EmailPath {
         RequestSpec { parameters: vec![id_parameter()], ..RequestSpec::default() }
     }
 
-    /// What cannot be an id is the id of nothing.
+    /// A malformed id is answered 404, like an unknown one.
     fn read(call: &Request) -> Result<Self, Problem> {
         call.path_parameter(ID).parse().map(Self).map_err(|_| email_not_found())
     }
 }
 
-/// A page of something of an email's.
+/// Path and page of an email's events or attempts.
 #[derive(Debug)]
 pub struct EmailTimelineQuery(EmailPath, PageParameters);
 
@@ -110,7 +109,6 @@ async fn find(room: &AppState, tenant: &Tenant, id: EmailId) -> Result<EmailWith
     Ok(found)
 }
 
-/// An email without its recipients.
 async fn find_without_recipients(room: &AppState, tenant: &Tenant, id: EmailId) -> Result<Email, Problem> {
     let found = store::email::get_without_recipients(room.intake.store(), tenant.account().id, id).await?;
     let email = found.ok_or_else(email_not_found)?;
@@ -118,8 +116,8 @@ async fn find_without_recipients(room: &AppState, tenant: &Tenant, id: EmailId) 
     Ok(email)
 }
 
-/// For a key that may only send, what others sent is not there; for one that is bound to a domain, what was
-/// sent from elsewhere.
+/// A sending-only key sees only emails that it sent; a key restricted to a domain only those sent from it. Others are
+/// answered 404.
 async fn check_key_access(room: &AppState, tenant: &Tenant, email: &Email) -> Result<(), Problem> {
     if tenant.confined_to().is_some_and(|own| email.sent_by != Some(own)) {
         return Err(email_not_found());
@@ -135,7 +133,7 @@ async fn check_key_access(room: &AppState, tenant: &Tenant, email: &Email) -> Re
 /// `GET /emails/{id}`.
 ///
 /// # Errors
-/// No such email; the store cannot be read.
+/// The email does not exist; the store cannot be read.
 pub async fn get(room: Arc<AppState>, tenant: Tenant, EmailPath(id): EmailPath) -> Result<EmailResponse, Problem> {
     let found = find(&room, &tenant, id).await?;
     Ok(EmailResponse { email: EmailDetail::load(&room, &tenant, &found).await? })
@@ -144,7 +142,7 @@ pub async fn get(room: Arc<AppState>, tenant: Tenant, EmailPath(id): EmailPath) 
 /// `GET /emails/{id}/events`.
 ///
 /// # Errors
-/// No such email; the cursor is none of this list's; the store cannot be read.
+/// The email does not exist; the cursor is invalid; the store cannot be read.
 pub async fn events(room: Arc<AppState>, tenant: Tenant, input: EmailTimelineQuery) -> Result<EmailEventList, Problem> {
     let EmailTimelineQuery(EmailPath(id), page) = input;
     let store = room.intake.store();
@@ -159,7 +157,7 @@ pub async fn events(room: Arc<AppState>, tenant: Tenant, input: EmailTimelineQue
 /// `GET /emails/{id}/attempts`.
 ///
 /// # Errors
-/// No such email; the cursor is none of this list's; the store cannot be read.
+/// The email does not exist; the cursor is invalid; the store cannot be read.
 pub async fn attempts(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -175,7 +173,7 @@ pub async fn attempts(
     Ok(DeliveryAttemptList { attempts, has_more: next_cursor.is_some(), next_cursor })
 }
 
-/// A message as it was sent.
+/// A sent message in RFC 5322 format.
 #[derive(Debug)]
 pub struct RawSentMessage(Bytes);
 
@@ -183,7 +181,7 @@ impl IntoResponse for RawSentMessage {
     const MEDIA_TYPE: &'static str = "message/rfc822";
 
     fn describe(_: &mut Schemas) -> Value {
-        json!({"type": "string", "description": "The message, header and body"})
+        json!({"type": "string", "description": "The message with header and body"})
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
@@ -194,7 +192,7 @@ impl IntoResponse for RawSentMessage {
 /// `GET /emails/{id}/raw`.
 ///
 /// # Errors
-/// No such email, or its bytes are not kept any more; the store cannot be read.
+/// The email does not exist, its content is confidential or no longer stored; the store cannot be read.
 pub async fn raw(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -203,11 +201,14 @@ pub async fn raw(
     let (store, account) = (room.intake.store(), tenant.account().id);
     let email = find_without_recipients(&room, &tenant, id).await?;
     if email.is_confidential() {
-        return Err(Problem::new(ErrorCode::NOT_FOUND, "What this message says is for its recipient alone"));
+        return Err(Problem::new(
+            ErrorCode::NOT_FOUND,
+            "The content of this message is confidential and can be read only by its recipient",
+        ));
     }
     let place = LargeResponsePermit::acquire(email.size_bytes).await?;
     let bytes = store::email::get_body(store, account, id).await?;
     bytes
         .map(|bytes| place.attach_to(RawSentMessage(bytes)))
-        .ok_or_else(|| Problem::new(ErrorCode::NOT_FOUND, "The message's bytes are not kept any more"))
+        .ok_or_else(|| Problem::new(ErrorCode::NOT_FOUND, "The content of this message is no longer stored"))
 }

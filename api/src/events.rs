@@ -1,7 +1,7 @@
-//! Product events: what happened in a customer's product (email-api.md, "Event endpoint").
+//! Product events: events of a customer's own product (email-api.md, "Event endpoint").
 //!
-//! [`send`] reads an event and hands it to the hall (`queue/src/product_events.rs`); here events are found
-//! again. [`counts`], [`funnel`] and [`conversions`] show what they add up to.
+//! [`send`] parses an event and submits it (`queue/src/product_events.rs`); this module lists and shows events.
+//! [`counts`], [`funnel`] and [`conversions`] show their aggregates.
 
 pub mod conversions;
 pub mod counts;
@@ -23,37 +23,36 @@ use serde_json::json;
 use store::access::Tenant;
 use store::product_event::ProductEventFilter;
 
-use crate::call::{FromRequest, Request, RequestSpec};
+use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::operations::{Operation, operation};
-use crate::page::{self, KIND_PRODUCT_EVENT, PageParameters, after_id};
+use crate::paging::{self, KIND_PRODUCT_EVENT, PageParameters, after_id};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
 use self::view::{ProductEventList, ProductEventResponse, ProductEventView};
 
-/// What can be asked.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    let of = |method, path, id, summary| operation(method, path, id).about("events", summary);
-    let get = |path, id, summary| of(Method::GET, path, id, summary);
+    let entry = |method, path, id, summary| operation(method, path, id).about("events", summary);
+    let get = |path, id, summary| entry(Method::GET, path, id, summary);
     vec![
-        of(Method::POST, "/events", "send_event", "Tell that something happened in your product")
+        entry(Method::POST, "/events", "send_event", "Send a product event")
             .idempotent_storage_cost(Keyed::SendEvent, &[(Noun::ProductEvents, 1), (Noun::ProductEventBytes, 0)])
             .api_key_or_session(ApiKeyScope::Sending, send::send),
         get("/events", "list_events", "List product events, newest first")
             .api_key_or_session(ApiKeyScope::Sending, list),
-        get("/events/counts", "count_events", "Count product events, by the hour or day")
+        get("/events/counts", "count_events", "Get product event counts by hour or day")
             .api_key_or_session(ApiKeyScope::Full, counts::get),
         get("/events/{id}", "get_event", "Get a product event").api_key_or_session(ApiKeyScope::Sending, get_event),
-        get("/funnels", "get_funnel", "Count the people who took some steps, in order")
+        get("/funnels", "get_funnel", "Get a funnel: how many people did a sequence of steps")
             .api_key_or_session(ApiKeyScope::Full, funnel::get),
         get("/conversions", "list_conversions", "List sign-ups and subscriptions, newest first")
             .api_key_or_session(ApiKeyScope::Full, conversions::list),
     ]
 }
 
-/// What `GET /events` takes.
+/// Query of `GET /events`.
 #[derive(Debug)]
 pub struct ListProductEvents {
     page: PageParameters,
@@ -65,18 +64,18 @@ impl FromRequest for ListProductEvents {
         let text = |max: usize| json!({"type": "string", "maxLength": max});
         let mut parameters = PageParameters::parameters();
         parameters.extend([
-            schema::query_parameter("name", "Only events of this name", text(NAME_BYTES_MAX)),
-            schema::query_parameter("email", "Only events of this address", text(mail::address::ADDRESS_BYTES_MAX)),
-            schema::query_parameter("user_id", "Only events of this user", text(USER_ID_BYTES_MAX)),
-            schema::time_parameter("created_after", "Only events that came after this time"),
-            schema::time_parameter("created_before", "Only events that came before this time"),
+            schema::query_parameter("name", "Filter by event name", text(NAME_BYTES_MAX)),
+            schema::query_parameter("email", "Filter by email address", text(mail::address::ADDRESS_BYTES_MAX)),
+            schema::query_parameter("user_id", "Filter by user id", text(USER_ID_BYTES_MAX)),
+            schema::time_parameter("created_after", "Only events received after this time"),
+            schema::time_parameter("created_before", "Only events received before this time"),
         ]);
         RequestSpec { parameters, ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = page::parse_query(&call.query)?;
-        let text = |name: &str, bytes_max: usize| match page::single_value(&given, name)? {
+        let given = paging::parse_query(&call.query)?;
+        let text = |name: &str, bytes_max: usize| match paging::single_value(&given, name)? {
             Some(text) if text.len() > bytes_max => {
                 Err(Problem::field(name, format!("is longer than {bytes_max} bytes")))
             }
@@ -87,15 +86,15 @@ impl FromRequest for ListProductEvents {
             email: text("email", mail::address::ADDRESS_BYTES_MAX)?,
             user_id: text("user_id", USER_ID_BYTES_MAX)?,
             sent_by: None,
-            // All of a millisecond have ids between these two.
-            since: page::parse_time(&given, "created_after")?.map(|after| ProductEventId::new(after, u128::MAX)),
-            before: page::parse_time(&given, "created_before")?.map(first_id_at_or_after),
+            // Event ids begin with their millisecond; this is the last id of that millisecond.
+            since: paging::parse_time(&given, "created_after")?.map(|after| ProductEventId::new(after, u128::MAX)),
+            before: paging::parse_time(&given, "created_before")?.map(first_id_at_or_after),
         };
         Ok(Self { page: PageParameters::from_query(&call.query)?, filter })
     }
 }
 
-/// The first id of an event that came at a time or later: events come at whole milliseconds.
+/// The first id at or after a time; event ids have whole milliseconds.
 fn first_id_at_or_after(time: Timestamp) -> ProductEventId {
     let whole = Timestamp::from_millisecond(time.as_millisecond()).unwrap_or(time);
     let next = time.as_millisecond().saturating_add(i64::from(whole < time));
@@ -105,9 +104,13 @@ fn first_id_at_or_after(time: Timestamp) -> ProductEventId {
 /// `GET /events`.
 ///
 /// # Errors
-/// The cursor is none of this list's; the store cannot be read.
-pub async fn list(room: Arc<AppState>, tenant: Tenant, asked: ListProductEvents) -> Result<ProductEventList, Problem> {
-    let ListProductEvents { page, mut filter } = asked;
+/// The cursor is invalid; the store cannot be read.
+pub async fn list(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    request: ListProductEvents,
+) -> Result<ProductEventList, Problem> {
+    let ListProductEvents { page, mut filter } = request;
     filter.sent_by = tenant.confined_to();
     if let Some(cursor) = page.before_id(KIND_PRODUCT_EVENT)?.map(ProductEventId::from_bytes) {
         filter.before = Some(filter.before.map_or(cursor, |before| before.min(cursor)));
@@ -121,7 +124,7 @@ pub async fn list(room: Arc<AppState>, tenant: Tenant, asked: ListProductEvents)
     })
 }
 
-/// An event's id, from the path.
+/// Path of a product event.
 #[derive(Debug, Clone, Copy)]
 pub struct ProductEventPath(ProductEventId);
 
@@ -139,7 +142,7 @@ impl FromRequest for ProductEventPath {
 /// `GET /events/{id}`.
 ///
 /// # Errors
-/// No such event; the store cannot be read.
+/// The event does not exist; the store cannot be read.
 pub async fn get_event(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -147,20 +150,20 @@ pub async fn get_event(
 ) -> Result<ProductEventResponse, Problem> {
     let found = store::product_event::get(room.intake.store(), tenant.account().id, id).await?;
     let own = tenant.confined_to();
-    let found = found.filter(|kept| own.is_none() || kept.sent_by == own);
-    let kept = found.ok_or_else(|| Problem::not_found("event"))?;
-    Ok(ProductEventResponse { event: ProductEventView::from_event(kept.event) })
+    let found = found.filter(|stored| own.is_none() || stored.sent_by == own);
+    let stored = found.ok_or_else(|| Problem::not_found("event"))?;
+    Ok(ProductEventResponse { event: ProductEventView::from_event(stored.event) })
 }
 
-/// How long is waited for what was just told to be counted.
+/// Maximum wait for recent events to be counted.
 const COUNT_WAIT_MAX: Duration = Duration::from_millis(200);
 
-/// Has what was told counted, and waits for it for a moment: for what is to show what was just done.
+/// Aggregates pending events and waits briefly for it, so that a client sees the event that it just sent.
 pub(crate) async fn wait_until_counted(room: &Arc<AppState>) {
     let events = room.intake.product_events();
-    // Half a count would be done again: it goes on when the waiting ends.
+    // Runs in its own task, because an interrupted aggregation would have to start again.
     let counting = room.tasks.spawn(async move { events.aggregate().await });
     if let Ok(Ok(Err(error))) = tokio::time::timeout(COUNT_WAIT_MAX, counting).await {
-        tracing::warn!(%error, "product events cannot be counted at the moment: counts may be behind");
+        tracing::warn!(%error, "cannot aggregate product events: counts may lag");
     }
 }

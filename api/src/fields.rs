@@ -1,11 +1,12 @@
-//! Reading JSON objects field by field, so that everything wrong with a request is told at once.
+//! Parses JSON objects field by field, so that all errors of a request are reported at once.
 //!
-//! An object is cut into names and raw values (borrowed, unparsed); each value is then parsed to the
-//! one type that its field has. Nothing is built that was not asked for: an unknown field costs a
-//! walk over its bytes, a list is bounded while it is read.
+//! An object is split into names and raw values (borrowed, unparsed); each value is then parsed to its field's type.
+//! Only requested values are built: an unknown field costs one pass over its bytes, and lists are bounded while they
+//! are read.
 //!
-//! Names: aliases lead to the canonical name; other providers' PascalCase names are answered with ours; what
-//! is left is ignored and told in `warnings`, of errors in `details.warnings` (completions-email.md 2.1, 2.2).
+//! Names: aliases map to the canonical name. PascalCase names of other providers are rejected with the canonical name.
+//! Other unknown names are ignored and reported in `warnings`, for errors in `details.warnings`
+//! (completions-email.md 2.1, 2.2).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,33 +20,32 @@ use serde_json::value::RawValue;
 
 use crate::problem::{ErrorCode, FieldErrors, Problem};
 
-/// Fields of an object. No object of ours has as many.
+/// Maximum number of fields of an object.
 pub const FIELDS_MAX: usize = 100;
-/// Warnings of an answer.
+/// Maximum number of warnings per response.
 pub const WARNINGS_MAX: usize = 20;
-/// What is shown of a name that somebody made up.
+/// Unknown names are truncated to this length in messages.
 const NAME_SHOWN_CHARS_MAX: usize = 64;
 
-/// The names that an object may have.
+/// The field names that an object accepts.
 #[derive(Debug)]
 pub struct FieldNames {
-    /// Names and what they stand for: canonical names stand for themselves.
+    /// Accepted names with their canonical names; a canonical name maps to itself.
     pub known: &'static [(&'static str, &'static str)],
-    /// Other providers' names and what ours is.
+    /// Names of other providers with the canonical name to use instead.
     pub foreign: &'static [(&'static str, &'static str)],
 }
 
-/// What was found wrong or odd so far.
+/// Errors and warnings found so far.
 #[derive(Debug, Default)]
 pub struct FieldDiagnostics {
-    /// What is wrong.
     pub errors: FieldErrors,
-    /// What was ignored.
+    /// Warnings about ignored fields.
     pub warnings: Vec<String>,
 }
 
 impl FieldDiagnostics {
-    /// Something was ignored.
+    /// Adds a warning, up to the maximum.
     pub fn warn(&mut self, text: String) {
         if self.warnings.len() < WARNINGS_MAX {
             self.errors.add_ignored(text.clone());
@@ -54,16 +54,16 @@ impl FieldDiagnostics {
     }
 }
 
-/// The fields that were given, by canonical name.
+/// The fields of an object by canonical name.
 #[derive(Debug, Default)]
 pub struct ObjectFields<'a> {
     fields: Vec<(&'static str, &'a RawValue)>,
-    /// Canonical names that were meant, though the name given will not do.
+    /// Canonical names that were meant by a rejected name.
     misnamed: Vec<&'static str>,
 }
 
 impl<'a> ObjectFields<'a> {
-    /// Sorts the fields of an object by the table. `prefix` stands before names in messages.
+    /// Maps the fields of an object to canonical names. `prefix` precedes names in messages.
     pub fn from_object(object: JsonObject<'a>, names: &FieldNames, prefix: &str, notes: &mut FieldDiagnostics) -> Self {
         let mut given = Self::default();
         for (name, value) in object.0 {
@@ -90,51 +90,44 @@ impl<'a> ObjectFields<'a> {
         given
     }
 
-    /// All fields that were given, each by its canonical name.
+    /// All fields, by canonical name.
     #[must_use]
     pub fn fields(&self) -> &[(&'static str, &'a RawValue)] {
         &self.fields
     }
 
-    /// The value of a field; none when it is absent or null.
+    /// The value of a field; `None` if absent or null.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&'a RawValue> {
         let (_, value) = self.fields.iter().find(|(n, _)| *n == name)?;
         Some(*value).filter(|value| JsonKind::of_value(value) != JsonKind::Null)
     }
 
-    /// Whether a field was given as null: what takes a value away.
+    /// Returns whether the field is present and null.
     #[must_use]
     pub fn is_null(&self, name: &str) -> bool {
         self.fields.iter().any(|(n, value)| *n == name && JsonKind::of_value(value) == JsonKind::Null)
     }
 
-    /// Whether a field was given, or meant by a name that will not do.
+    /// Returns whether the field is present, or was meant by a rejected name.
     #[must_use]
     pub fn is_present_or_misnamed(&self, name: &str) -> bool {
         self.value(name).is_some() || self.misnamed.contains(&name)
     }
 }
 
-/// What kind of JSON value it is.
+/// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsonKind {
-    /// `"…"`.
     Text,
-    /// `[…]`.
     List,
-    /// `{…}`.
     Object,
-    /// `true` or `false`.
     Boolean,
-    /// `null`.
     Null,
-    /// A number.
     Number,
 }
 
 impl JsonKind {
-    /// The kind of a value.
     #[must_use]
     pub fn of_value(value: &RawValue) -> Self {
         match value.get().as_bytes().first() {
@@ -148,18 +141,18 @@ impl JsonKind {
     }
 }
 
-/// The object of a body that may be left out: then it has no fields.
+/// Parses an optional body; an empty body is an object without fields.
 ///
 /// # Errors
-/// As [`body`].
+/// As [`parse_body`].
 pub fn parse_optional_body(body: &[u8]) -> Result<JsonObject<'_>, Problem> {
     if body.trim_ascii().is_empty() { Ok(JsonObject(Vec::new())) } else { self::parse_body(body) }
 }
 
-/// Cuts a body into fields.
+/// Splits a body into fields.
 ///
 /// # Errors
-/// `invalid_json`, or `validation_error` when it is no object.
+/// `invalid_json`, or `validation_error` if the body is not an object.
 pub fn parse_body(bytes: &[u8]) -> Result<JsonObject<'_>, Problem> {
     let text =
         std::str::from_utf8(bytes).map_err(|_| Problem::new(ErrorCode::INVALID_JSON, "The body is not UTF-8"))?;
@@ -175,7 +168,7 @@ pub fn parse_body(bytes: &[u8]) -> Result<JsonObject<'_>, Problem> {
     })
 }
 
-/// What JSON stands in the place of an object.
+/// The kind of JSON that was given instead of an object.
 fn non_object_kind(text: &str) -> Option<&'static str> {
     match text.trim_start().bytes().next()? {
         b'{' => None,
@@ -187,48 +180,48 @@ fn non_object_kind(text: &str) -> Option<&'static str> {
     }
 }
 
-/// A text.
+/// Parses a string.
 ///
 /// # Errors
-/// It is none.
+/// The value is not a string.
 pub fn parse_text(value: &RawValue) -> Result<Cow<'_, str>, String> {
     if JsonKind::of_value(value) != JsonKind::Text {
         return Err("must be a string".to_owned());
     }
-    // The grammar was checked; what can be wrong is half of a surrogate pair.
+    // The JSON grammar was checked already: only an unpaired surrogate can fail.
     serde_json::from_str::<JsonText<'_>>(value.get()).map(|text| text.0).map_err(|_| "is not valid text".to_owned())
 }
 
-/// A text for a line of a header: no control characters, bounded.
+/// Parses a string for a header line: bounded, without control characters.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The value is not a string, too long, or has control characters.
 pub fn parse_header_line(value: &RawValue, bytes_max: usize) -> Result<String, String> {
     let text = parse_text(value)?;
     check_line(&text, bytes_max)?;
     Ok(text.into_owned())
 }
 
-/// The entries of a list, at most so many.
+/// Parses a list with a maximum length.
 ///
 /// # Errors
-/// It is no list, or a longer one.
+/// The value is not a list or has too many entries.
 pub fn parse_list(value: &RawValue, entries_max: usize) -> Result<Vec<&RawValue>, String> {
     let too_many = || format!("has more than {entries_max} entries");
     let mut all = serde_json::Deserializer::from_str(value.get());
     match all.deserialize_seq(ListVisitor { entries_max, life: PhantomData }) {
         Ok(Some(entries)) => Ok(entries),
         Ok(None) => Err(too_many()),
-        // The grammar was checked: either it is no list, or it has an entry too many.
+        // The JSON grammar was checked already: the value is not a list or has too many entries.
         Err(_) if JsonKind::of_value(value) == JsonKind::List => Err(too_many()),
         Err(_) => Err("must be a list".to_owned()),
     }
 }
 
-/// Patterns of addresses, each once.
+/// Parses a list of address patterns and removes duplicates.
 ///
 /// # Errors
-/// It is no list of them; what is none is shown.
+/// The value is not a list of patterns; the error shows the invalid entry.
 pub fn parse_address_patterns(value: &RawValue, entries_max: usize) -> Result<Vec<AddressPattern>, String> {
     let mut patterns: Vec<AddressPattern> = Vec::new();
     for entry in parse_list(value, entries_max)? {
@@ -241,10 +234,10 @@ pub fn parse_address_patterns(value: &RawValue, entries_max: usize) -> Result<Ve
     Ok(patterns)
 }
 
-/// Yes or no.
+/// Parses a boolean.
 ///
 /// # Errors
-/// It is neither.
+/// The value is not a boolean.
 pub fn parse_bool(value: &RawValue) -> Result<bool, String> {
     match value.get() {
         "true" => Ok(true),
@@ -253,10 +246,10 @@ pub fn parse_bool(value: &RawValue) -> Result<bool, String> {
     }
 }
 
-/// An object, cut into fields.
+/// Splits an object into fields.
 ///
 /// # Errors
-/// It is none, or has too many fields.
+/// The value is not an object or has too many fields.
 pub fn parse_object(value: &RawValue) -> Result<JsonObject<'_>, String> {
     if JsonKind::of_value(value) != JsonKind::Object {
         return Err("must be an object".to_owned());
@@ -264,13 +257,13 @@ pub fn parse_object(value: &RawValue) -> Result<JsonObject<'_>, String> {
     serde_json::from_str(value.get()).map_err(|_| format!("must be an object of at most {FIELDS_MAX} fields"))
 }
 
-/// A name that came from outside, fit to be shown.
+/// A name from a request for use in a message: truncated, without control characters.
 #[must_use]
 pub fn printable_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_CHARS_MAX).collect()
 }
 
-/// An object, cut into names and unparsed values.
+/// An object, split into names and unparsed values.
 #[derive(Debug)]
 pub struct JsonObject<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -297,7 +290,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonObject<'a> {
     }
 }
 
-/// A text, borrowed where it holds no escapes.
+/// A string, borrowed if it has no escapes.
 struct JsonText<'a>(Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {

@@ -1,4 +1,4 @@
-//! `/healthz`: may the service be written to? For load balancers and the people who watch it.
+//! `/healthz`: returns whether the service accepts mail. For load balancers and monitoring.
 
 use std::sync::Arc;
 
@@ -6,15 +6,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::engine::{Health, StoreState};
 
-use crate::call::NoInput;
+use crate::handler::NoInput;
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
-/// When to ask again.
 const RETRY_AFTER_S: u32 = 10;
 
-/// The answer of a healthy service.
 #[derive(Debug, Serialize)]
 pub struct HealthResponse {
     status: &'static str,
@@ -31,27 +29,27 @@ impl ToSchema for HealthResponse {
 /// `GET /healthz`.
 ///
 /// # Errors
-/// 503 when nothing can be accepted. The reason is told in our words: what the disk said is for the
-/// log and the operator's own listener.
+/// 503 when no mail can be accepted. The message is generic; the disk's or database's error goes to the log and the
+/// operator's listener only.
 pub async fn check(room: Arc<AppState>, _: NoInput) -> Result<HealthResponse, Problem> {
     let (state, reason) = match room.intake.store().health().state {
         StoreState::Healthy => return Ok(HealthResponse { status: "ok" }),
-        StoreState::Full => ("full", "The disk is full: no mail is accepted until there is room"),
-        StoreState::Away(_) => ("away", "The database is away: no mail is accepted until it is back"),
-        StoreState::Fenced(_) => ("fenced", "The disk failed: no mail is accepted until the process is restarted"),
+        StoreState::Full => ("full", "Disk full: not accepting mail"),
+        StoreState::Away(_) => ("away", "Database unavailable: not accepting mail"),
+        StoreState::Fenced(_) => ("fenced", "Disk failure: not accepting mail until the process is restarted"),
     };
     Err(Problem::unavailable(reason, RETRY_AFTER_S).with_details(json!({"state": state, "reason": reason})))
 }
 
-/// Why the store is not well, in full: for the operator's own listener.
+/// The detailed reason why the store is unhealthy, for the operator's listener.
 ///
 /// # Errors
 /// The reason.
 pub fn unhealthy_reason(health: &Health) -> Result<(), String> {
     match &health.state {
         StoreState::Healthy => Ok(()),
-        StoreState::Full => Err("full: the disk has no room; intake is refused".to_owned()),
-        StoreState::Away(why) => Err(format!("away: {why}; intake is refused until the database is back")),
+        StoreState::Full => Err("full: no disk space left; not accepting mail".to_owned()),
+        StoreState::Away(why) => Err(format!("away: {why}; not accepting mail until the database is available")),
         StoreState::Fenced(why) => Err(format!("fenced: {why}; restart the process")),
     }
 }

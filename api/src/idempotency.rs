@@ -1,12 +1,12 @@
-//! `Idempotency-Key`: what was done with a key is done once, and answered the same (email-api.md, "Email
-//! endpoints"; completions-email.md 2.3).
+//! `Idempotency-Key`: an operation with a key is carried out once, and repeated requests get the same response
+//! (email-api.md, "Email endpoints"; completions-email.md 2.3).
 //!
 //! ```text
-//! key + fingerprint ─► at work? 409 ─► used before? replay, or 409 ─► do it ─[ what was done + the answer ]
+//! key + fingerprint ─► in progress? 409 ─► used before? replay, or 409 ─► carry out ─[ change + response ]
 //! ```
 //!
-//! `queue::once` does it for both doors; here a key is read and answered over HTTP. The fingerprint is taken of
-//! what a request says, not of how it is written (`emails/fingerprint.rs`).
+//! `queue::once` implements it for SMTP and HTTP; this module reads keys and renders responses. The fingerprint covers
+//! the content of a request, not its formatting (`emails/fingerprint.rs`).
 
 use std::marker::PhantomData;
 
@@ -15,40 +15,39 @@ use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 use mail::idempotency::{IdempotencyScope, IdempotentResult, KEY_CHARS_MAX, check_key};
 use mail::usage::PlanRemaining;
-use queue::once::{self, IdempotencyError, IdempotencyGuard, IdempotencyKey, InProgressHold};
-use queue::refusal::SubmitError;
+use queue::idempotency::{self, IdempotencyError, IdempotencyGuard, IdempotencyKey, InProgressHold};
+use queue::submit_error::SubmitError;
 use serde_json::Value;
 use store::access::Tenant;
 use store::engine::Batch;
 
-use crate::call::{IntoResponse, Request, Response};
 use crate::emails::fingerprint::RequestFingerprint;
+use crate::handler::{IntoResponse, Request, Response};
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// The request's header field.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// Says that an answer was given before.
+/// Marks a replayed response.
 pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-/// How many emails the plan has left today.
+/// Remaining emails of the plan's daily quota.
 const QUOTA_DAILY: HeaderName = HeaderName::from_static("x-quota-daily-remaining");
-/// How many emails the plan has left this month.
+/// Remaining emails of the plan's monthly quota.
 const QUOTA_MONTHLY: HeaderName = HeaderName::from_static("x-quota-monthly-remaining");
-/// When a request whose key is at work may be sent again.
+/// `Retry-After` for a key in progress.
 const IN_PROGRESS_RETRY_S: u32 = 1;
 
-/// The parameter of operations that take a key.
+/// The header parameter of operations that accept a key.
 #[must_use]
 pub fn header_parameter() -> Value {
     schema::header_parameter(
         "Idempotency-Key",
-        "What is sent with a key is sent once: for 24 hours the same request with the same key gets the \
-         same answer",
+        "Makes the request idempotent: for 24 hours the same request with the same key is carried out once and gets \
+         the same response",
     )
 }
 
-/// The claim of a request, if it makes one.
+/// Parses the idempotency key of a request; computes the fingerprint only if there is one.
 ///
 /// # Errors
 /// `invalid_idempotency_key`.
@@ -63,7 +62,7 @@ pub fn parse_claim(
     Ok(Some(IdempotencyKey { key, fingerprint: fingerprint() }))
 }
 
-/// What a request says, however it is written: of what, and the body.
+/// Fingerprint of the path and the body, independent of JSON formatting.
 pub(crate) fn request_fingerprint(call: &Request) -> RequestFingerprint {
     let mut fingerprint = RequestFingerprint::new();
     fingerprint.add_count(call.path.len());
@@ -73,14 +72,14 @@ pub(crate) fn request_fingerprint(call: &Request) -> RequestFingerprint {
     }
     match serde_json::from_slice::<Value>(&call.body) {
         Ok(body) => fingerprint.add_json(&body),
-        // Nothing, or nothing that can be read, which is refused.
+        // An empty body, or an unreadable one, which is rejected later.
         Err(_) => fingerprint.add(call.body.trim_ascii()),
     }
     fingerprint
 }
 
-/// Whether the operation with these keys stored something with the key of a request: then it is answered as it was, though
-/// there is no room for more. Keys of other operations do not count.
+/// Returns whether the request's key was completed before for this operation. Such a request is replayed even if the
+/// storage quota is exhausted. Keys of other operations do not count.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -96,33 +95,33 @@ pub async fn is_replay(
     Ok(store::idempotency::get(room.intake.store(), &name).await?.is_some())
 }
 
-/// A text that will do as a key.
+/// Returns the trimmed key if it is valid.
 #[must_use]
 pub fn validate_key(text: &str) -> Option<String> {
     let key = text.trim();
     check_key(key).is_ok().then(|| key.to_owned())
 }
 
-/// What was given as a key, by this name, will not do.
+/// The problem for an invalid key in the header or field `name`.
 #[must_use]
 pub fn invalid_key(name: &str) -> Problem {
-    let text = format!("`{name}` is one text of 1 to {KEY_CHARS_MAX} printable characters");
+    let text = format!("`{name}` must be a single value of 1 to {KEY_CHARS_MAX} printable characters");
     Problem::new(ErrorCode::INVALID_IDEMPOTENCY_KEY, text)
 }
 
-/// Whether a request is to be carried out.
+/// Result of the idempotency check.
 pub enum RequestDecision {
-    /// Carry it out, and keep the answer in the slot, if it came with a key.
+    /// Carry it out; record the response in the guard if there is one.
     Proceed(Option<Box<IdempotencyGuard>>),
-    /// It was: this was answered.
+    /// The key was completed before: send this stored response.
     Replay(Bytes),
 }
 
-/// Looks at the key of a request, if it has one.
+/// Checks the request's key, if it has one.
 ///
 /// # Errors
-/// It is at work, was used for something else, or the store cannot be read; or it stands for a send that
-/// could not be confirmed.
+/// The key is in progress, was used for another request, or belongs to a send whose commit could not be confirmed; the
+/// store cannot be read.
 pub async fn begin(
     room: &AppState,
     tenant: &Tenant,
@@ -131,28 +130,30 @@ pub async fn begin(
 ) -> Result<RequestDecision, Problem> {
     let Some(claim) = claim else { return Ok(RequestDecision::Proceed(None)) };
     match IdempotencyGuard::begin(&room.intake, tenant, operation, claim).await {
-        Ok(once::IdempotencyDecision::Proceed(slot)) => Ok(RequestDecision::Proceed(Some(slot))),
-        Ok(once::IdempotencyDecision::Replay(body)) => Ok(RequestDecision::Replay(Bytes::from(body))),
-        Ok(once::IdempotencyDecision::Unconfirmed(id)) => Err(Problem::unconfirmed(id).with_header(REPLAYED, "true")),
+        Ok(idempotency::IdempotencyDecision::Proceed(guard)) => Ok(RequestDecision::Proceed(Some(guard))),
+        Ok(idempotency::IdempotencyDecision::Replay(body)) => Ok(RequestDecision::Replay(Bytes::from(body))),
+        Ok(idempotency::IdempotencyDecision::Unconfirmed(id)) => {
+            Err(Problem::unconfirmed(id).with_header(REPLAYED, "true"))
+        }
         Err(IdempotencyError::InProgress) => {
-            let text = "A request with this `Idempotency-Key` is being carried out";
+            let text = "A request with this `Idempotency-Key` is in progress";
             let problem = Problem::new(ErrorCode::IDEMPOTENCY_IN_PROGRESS, text);
             Err(problem.with_header(http::header::RETRY_AFTER, IN_PROGRESS_RETRY_S.to_string()))
         }
         Err(IdempotencyError::KeyReused) => {
-            let text = "This `Idempotency-Key` was used for another request; take a new one";
+            let text = "This `Idempotency-Key` was used for another request; use a new key";
             Err(Problem::new(ErrorCode::IDEMPOTENCY_CONFLICT, text))
         }
         Err(IdempotencyError::Read(error)) => Err(error.into()),
     }
 }
 
-/// Brings a claimed request to its end: what was done at the same time elsewhere is replayed.
+/// Converts the result to a response. If another node completed the same key first, its response is replayed.
 ///
 /// # Errors
-/// What the hall refused.
+/// The intake's error.
 pub async fn finish<T: IntoResponse>(
-    slot: Option<&IdempotencyGuard>,
+    guard: Option<&IdempotencyGuard>,
     room: &AppState,
     result: Result<T, SubmitError>,
 ) -> Result<IdempotentResponse<T>, Problem> {
@@ -160,18 +161,18 @@ pub async fn finish<T: IntoResponse>(
         Ok(reply) => return IdempotentResponse::fresh(reply),
         Err(refusal) => refusal,
     };
-    // Another node was quicker with this key: its answer counts.
-    if let (SubmitError::DoneConcurrently, Some(slot)) = (&refusal, slot)
-        && let Some(body) = slot.concurrent_result(room.intake.store()).await?
+    // Another node completed this key first: its response is the valid one.
+    if let (SubmitError::DoneConcurrently, Some(guard)) = (&refusal, guard)
+        && let Some(body) = guard.concurrent_result(room.intake.store()).await?
     {
         return Ok(IdempotentResponse::replay(Bytes::from(body)));
     }
     Err(Problem::from_refusal(refusal, room.upgrade_url()))
 }
 
-/// Keeps under keys that nobody knows what came of what was asked with them, as soon as the store is there
-/// again: who asked is not kept waiting for it, but their keys stay at work until then. Should it have been
-/// done after all, so is its answer there, and this conflicts: then that counts.
+/// Records that the result of these keys is unconfirmed, as soon as the store is available again. The client does not
+/// wait for it, but its keys stay in progress until then. If the original commit did succeed, this one conflicts, and
+/// the stored response remains valid.
 pub fn store_unconfirmed(room: &AppState, batch: Batch, held: Vec<InProgressHold>) {
     if held.is_empty() {
         return;
@@ -179,20 +180,20 @@ pub fn store_unconfirmed(room: &AppState, batch: Batch, held: Vec<InProgressHold
     let store = room.intake.store().clone();
     room.tasks.spawn(async move {
         if let Err(error) = store.commit(batch).await {
-            tracing::warn!(%error, "a send that was not confirmed keeps no idempotency key");
+            tracing::warn!(%error, "cannot store the idempotency key of an unconfirmed send");
         }
         drop(held);
     });
 }
 
-/// What is kept of an answer.
+/// The outcome to store for a response.
 #[must_use]
 pub fn stored_outcome(answer: &impl serde::Serialize) -> IdempotentResult {
-    // Into memory, and of types that JSON has: this does not fail.
+    // JSON serialization of plain structs into memory cannot fail.
     IdempotentResult::Done(serde_json::to_string(answer).unwrap_or_default())
 }
 
-/// An answer that may have been given before.
+/// A response that may be a replay.
 #[derive(Debug)]
 pub struct IdempotentResponse<T> {
     body: Bytes,
@@ -202,21 +203,21 @@ pub struct IdempotentResponse<T> {
 }
 
 impl<T: IntoResponse> IdempotentResponse<T> {
-    /// Given for the first time.
+    /// The response of a request that was carried out now.
     ///
     /// # Errors
-    /// A fault of our own.
+    /// An internal error.
     pub fn fresh(reply: T) -> Result<Self, Problem> {
         Ok(Self { body: reply.into_body()?, replayed: false, headers: Vec::new(), kind: PhantomData })
     }
 
-    /// Given before.
+    /// A stored response.
     #[must_use]
     pub fn replay(body: Bytes) -> Self {
         Self { body, replayed: true, headers: Vec::new(), kind: PhantomData }
     }
 
-    /// With what is left of the plan, where it has caps (completions-email.md 2.2).
+    /// Adds the remaining quota if the plan has caps (completions-email.md 2.2).
     #[must_use]
     pub fn with_quota(mut self, left: PlanRemaining) -> Self {
         for (name, left) in [(QUOTA_DAILY, left.day), (QUOTA_MONTHLY, left.month)] {

@@ -1,14 +1,13 @@
-//! The HTTP door: JSON in, JSON out, for the customers' programs.
+//! The HTTP JSON API for customers' programs and the dashboard.
 //!
 //! ```text
-//! listener → connection → dispatch → { route, authenticate, read the body } → handler → answer
+//! listener → connection → dispatch → { route, authenticate, read the body } → handler → response
 //! ```
 //!
-//! One table, [`operations`], says what exists; the router, the OpenAPI document and the scope
-//! tests are derived from it. A handler is a free async function: its tenant is an argument that
-//! only authentication can make, its input and output are types that know how to read, write and
-//! describe themselves. Errors become wire in one place, [`problem`]. The contract is the email API
-//! specification; what it leaves open is written beside the code that decides it.
+//! One table, [`operations`], lists all operations; the router, the OpenAPI document and the scope tests are derived
+//! from it. A handler is a free async function: its tenant is an argument that only authentication can create, and its
+//! input and output types parse, render and describe themselves. [`problem`] renders all errors. The contract is the
+//! email API specification; decisions that it leaves open are documented at the code that makes them.
 
 pub mod access;
 pub mod account;
@@ -16,37 +15,37 @@ pub mod affiliate;
 pub mod auth;
 pub mod automations;
 pub mod billing;
-pub mod call;
 pub mod credentials;
 pub mod dispatch;
 pub mod domains;
-pub mod done;
 pub mod emails;
 pub mod events;
 pub mod fields;
+pub mod handler;
 pub mod health;
-pub mod held;
 pub mod idempotency;
-pub mod journal;
+mod idempotent_operation;
+pub mod json_limits;
+pub mod large_response;
 pub mod logs;
 pub mod mta_sts;
+pub mod ok_response;
 pub mod openapi;
 pub mod operations;
 pub mod operator;
 pub mod opt_outs;
-mod own;
-pub mod page;
-pub mod period;
+pub mod paging;
 pub mod portal;
 pub mod problem;
 pub mod received_emails;
-pub mod room;
+pub mod request_log;
 pub mod schema;
 pub mod serve;
+pub mod state;
 pub mod suppressions;
 pub mod templates;
+pub mod time_range;
 pub mod tracking;
-pub mod unparsed;
 pub mod unsubscribe;
 pub mod users;
 pub mod version;

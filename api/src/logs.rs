@@ -1,8 +1,8 @@
 //! The request log: `GET /logs` and `GET /logs/{id}` (completions-email.md 2.7).
 //!
-//! Requests are in the order of their ids, which is that of time: filters by time are places in it. The
-//! other filters are tried on each request, and of these a bounded number is looked through for a page;
-//! so a page may be shorter than asked, and still have a next one.
+//! Requests are ordered by id and thus by time, so filters by time are key ranges. Other filters are applied to each
+//! request; a bounded number of requests is scanned per page. Therefore a page can be shorter than requested and still
+//! have a next page.
 
 use std::sync::Arc;
 
@@ -13,19 +13,18 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use crate::call::{FromRequest, Request, RequestSpec};
 use crate::emails::view::JsonTimestamp;
-use crate::page::{self, KIND_REQUEST, PageParameters, after_id};
+use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::paging::{self, KIND_REQUEST, PageParameters, after_id};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
-/// Requests that are looked through for a page.
+/// Maximum number of requests scanned per page.
 const SCANNED_ROWS_MAX: usize = 2_000;
-/// A path that is longer is that of no request.
+/// No logged path is longer.
 const PATH_BYTES_MAX: usize = 2 << 10;
 
-/// A request as it is shown.
 #[derive(Debug, Serialize)]
 pub struct LoggedRequestView {
     id: RequestId,
@@ -61,25 +60,24 @@ impl ToSchema for LoggedRequestView {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.component("LoggedRequest", |_| {
             schema::object(
-                "A request: neither its query nor its body is kept",
+                "A logged request; its query and body are not stored",
                 [
-                    ("id", schema::string("`req_…`: the answer's `x-request-id`")),
+                    ("id", schema::string("`req_…`, the response's `x-request-id`")),
                     ("method", schema::string("The method")),
-                    ("path", schema::string("The path; addresses in it are left out")),
-                    ("operation", schema::string("What was asked for")),
-                    ("status", schema::count("The answer's status")),
+                    ("path", schema::string("The path; email addresses are redacted")),
+                    ("operation", schema::string("The operation")),
+                    ("status", schema::count("The response status")),
                     ("error_code", schema::nullable_string("The error's code")),
-                    ("duration_ms", schema::count("How long it took, in milliseconds")),
-                    ("api_key_id", schema::nullable_string("The key that it came with")),
-                    ("user_id", schema::nullable_string("The user whose session it came with")),
-                    ("created_at", schema::time("When it came")),
+                    ("duration_ms", schema::count("Duration in milliseconds")),
+                    ("api_key_id", schema::nullable_string("The API key of the request")),
+                    ("user_id", schema::nullable_string("The user whose session made the request")),
+                    ("created_at", schema::time("When it was received")),
                 ],
             )
         })
     }
 }
 
-/// A page of the log.
 #[derive(Debug, Serialize)]
 pub struct LogList {
     logs: Vec<LoggedRequestView>,
@@ -94,7 +92,6 @@ impl ToSchema for LogList {
     }
 }
 
-/// One request.
 #[derive(Debug, Serialize)]
 pub struct LoggedRequestResponse {
     log: LoggedRequestView,
@@ -106,7 +103,7 @@ impl ToSchema for LoggedRequestResponse {
     }
 }
 
-/// Which statuses are asked for: `404`, or `4xx`.
+/// Filter by status: an exact one (`404`) or a class (`4xx`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StatusFilter {
     Exact(u16),
@@ -129,7 +126,7 @@ impl StatusFilter {
     }
 }
 
-/// What `GET /logs` takes.
+/// Query of `GET /logs`.
 #[derive(Debug)]
 pub struct ListLogs {
     page: PageParameters,
@@ -155,31 +152,31 @@ impl FromRequest for ListLogs {
         let text = || json!({"type": "string"});
         let mut parameters = PageParameters::parameters();
         parameters.extend([
-            schema::query_parameter("method", "The method: `POST`", text()),
-            schema::query_parameter("status", "The status, or a class of them: `404`, `4xx`", text()),
-            schema::query_parameter("path", "What the path begins with: `/emails`", text()),
-            schema::time_parameter("created_after", "Only requests that came after this time"),
-            schema::time_parameter("created_before", "Only requests that came before this time"),
+            schema::query_parameter("method", "Filter by method, like `POST`", text()),
+            schema::query_parameter("status", "Filter by status or status class, like `404` or `4xx`", text()),
+            schema::query_parameter("path", "Filter by path prefix, like `/emails`", text()),
+            schema::time_parameter("created_after", "Only requests received after this time"),
+            schema::time_parameter("created_before", "Only requests received before this time"),
         ]);
         RequestSpec { parameters, ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = page::parse_query(&call.query)?;
-        let text = |name: &str| page::single_value(&given, name);
+        let given = paging::parse_query(&call.query)?;
+        let text = |name: &str| paging::single_value(&given, name);
         let time = |name: &str| match text(name)? {
             None => Ok(None),
             Some(text) => {
                 text.parse().map(Some).map_err(|_| Problem::field(name, "must be a time like `2026-01-01T10:00:00Z`"))
             }
         };
-        let statuses = match text("status")? {
-            None => None,
-            Some(text) => Some(
-                StatusFilter::parse(text)
-                    .ok_or_else(|| Problem::field("status", "must be a status or a class: `404`, `4xx`"))?,
-            ),
-        };
+        let statuses =
+            match text("status")? {
+                None => None,
+                Some(text) => Some(StatusFilter::parse(text).ok_or_else(|| {
+                    Problem::field("status", "must be a status or a status class, like `404` or `4xx`")
+                })?),
+            };
         let path = text("path")?.map(str::to_owned);
         if path.as_ref().is_some_and(|path| path.len() > PATH_BYTES_MAX) {
             return Err(Problem::field("path", format!("is longer than {PATH_BYTES_MAX} bytes")));
@@ -198,35 +195,35 @@ impl FromRequest for ListLogs {
 /// `GET /logs`.
 ///
 /// # Errors
-/// The cursor is none of this list's; the store cannot be read.
-pub async fn list(room: Arc<AppState>, tenant: Tenant, asked: ListLogs) -> Result<LogList, Problem> {
+/// The cursor is invalid; the store cannot be read.
+pub async fn list(room: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Result<LogList, Problem> {
     let store = room.intake.store();
     room.request_log.flush(store).await;
-    let since = asked.after.map(|after| RequestId::new(after, 0));
-    // The cursor lies before the end of time that was asked for: it was given for it.
-    let cursor = asked.page.before_id(KIND_REQUEST)?.map(RequestId::from_bytes);
-    let end = asked.before.map(|before| RequestId::new(before, u128::MAX));
+    let since = query.after.map(|after| RequestId::new(after, 0));
+    // A cursor is always before the requested end, because it was issued for the same filters.
+    let cursor = query.page.before_id(KIND_REQUEST)?.map(RequestId::from_bytes);
+    let end = query.before.map(|before| RequestId::new(before, u128::MAX));
     let before = cursor.or(end);
     let account = tenant.account().id;
     let looked = store::request_log::list(store, account, (since, before), SCANNED_ROWS_MAX).await?;
     let all_looked_at = looked.len() < SCANNED_ROWS_MAX;
     let mut last = None;
-    let mut logs = Vec::with_capacity(asked.page.limit);
+    let mut logs = Vec::with_capacity(query.page.limit);
     let mut rest = looked.into_iter().peekable();
-    while logs.len() < asked.page.limit
+    while logs.len() < query.page.limit
         && let Some(request) = rest.next()
     {
         last = Some(request.id);
-        if asked.matches(&request) {
+        if query.matches(&request) {
             logs.push(LoggedRequestView::from_request(request));
         }
     }
-    let has_more = !all_looked_at || rest.any(|request| asked.matches(&request));
+    let has_more = !all_looked_at || rest.any(|request| query.matches(&request));
     let next_cursor = last.filter(|_| has_more).map(|id| after_id(KIND_REQUEST, id.to_bytes()));
     Ok(LogList { logs, has_more, next_cursor })
 }
 
-/// A request's id, from the path.
+/// Path of a logged request.
 #[derive(Debug, Clone, Copy)]
 pub struct LoggedRequestPath(RequestId);
 
@@ -244,7 +241,7 @@ impl FromRequest for LoggedRequestPath {
 /// `GET /logs/{id}`.
 ///
 /// # Errors
-/// No such request; the store cannot be read.
+/// The request does not exist; the store cannot be read.
 pub async fn get(
     room: Arc<AppState>,
     tenant: Tenant,

@@ -1,8 +1,8 @@
-//! The policy of MTA-STS (RFC 8461 3.3) of the domains that we take mail in for: so that who sends to them knows that
-//! our host speaks TLS, and shows a good certificate.
+//! Serves the MTA-STS policy (RFC 8461 3.3) of domains that this service receives mail for. Senders learn from it that
+//! the mail host supports TLS with a valid certificate.
 //!
-//! It is asked for at `mta-sts.{domain}`, a name that the domain's owner lets lead here, with a certificate for it (ours,
-//! or a proxy's in front).
+//! The policy is fetched from `mta-sts.{domain}`. The domain's owner points this name to the service, which (or a proxy
+//! in front of it) needs a certificate for it.
 
 use std::sync::Arc;
 
@@ -15,16 +15,15 @@ use mail::domain::SendingDomain;
 use mail::mta_sts::{MtaStsMode, format_policy};
 use serde_json::{Value, json};
 
-use crate::call::{FromRequest, IntoResponse, Request, RequestSpec};
+use crate::handler::{FromRequest, IntoResponse, Request, RequestSpec};
 use crate::operations::{Operation, operation};
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::Schemas;
+use crate::state::AppState;
 
-/// What can be fetched.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    let about = "The MTA-STS policy of the domain that the host's name says, if we take its mail in";
+    let about = "Get the MTA-STS policy of the domain in the `Host` header";
     vec![
         operation(Method::GET, "/.well-known/mta-sts.txt", "mta_sts_policy")
             .about("domains", about)
@@ -33,16 +32,15 @@ pub fn operations() -> Vec<Operation> {
     ]
 }
 
-/// Our own policy.
+/// The policy of this service's mail host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnMtaStsPolicy {
-    /// What it asks for.
     pub mode: MtaStsMode,
-    /// The host that takes mail in.
+    /// The MX host of the policy.
     pub mx: DomainName,
 }
 
-/// Whose policy is asked for.
+/// The domain of the requested policy, from the `Host` header.
 #[derive(Debug)]
 pub struct MtaStsPolicyQuery(Option<DomainName>);
 
@@ -58,7 +56,7 @@ impl FromRequest for MtaStsPolicyQuery {
     }
 }
 
-/// A policy, as a file.
+/// A policy file (RFC 8461 3.2).
 #[derive(Debug)]
 pub struct MtaStsPolicyFile(String);
 
@@ -66,7 +64,7 @@ impl IntoResponse for MtaStsPolicyFile {
     const MEDIA_TYPE: &'static str = "text/plain; charset=utf-8";
 
     fn describe(_: &mut Schemas) -> Value {
-        json!({"type": "string", "description": "RFC 8461 3.2", "examples":
+        json!({"type": "string", "description": "The policy file (RFC 8461 3.2)", "examples":
             ["version: STSv1\r\nmode: enforce\r\nmx: mx.example.net\r\nmax_age: 604800\r\n"]})
     }
 
@@ -78,12 +76,12 @@ impl IntoResponse for MtaStsPolicyFile {
 /// `GET /.well-known/mta-sts.txt`.
 ///
 /// # Errors
-/// We take no mail in for that domain, or have no policy.
+/// The service receives no mail for the domain or has no policy.
 pub async fn get(
     room: Arc<AppState>,
     MtaStsPolicyQuery(domain): MtaStsPolicyQuery,
 ) -> Result<MtaStsPolicyFile, Problem> {
-    let unknown = || Problem::new(ErrorCode::NOT_FOUND, "No policy of MTA-STS at this name");
+    let unknown = || Problem::new(ErrorCode::NOT_FOUND, "No MTA-STS policy for this host");
     let (Some(own), Some(domain)) = (&room.options.mta_sts, domain) else { return Err(unknown()) };
     let facts = room.intake.domains().facts();
     let is_ours = domain == facts.mail_host || domain == facts.return_path_host;

@@ -1,6 +1,6 @@
-//! The OpenAPI 3.1 document, made from the operation table and the types' own descriptions.
+//! Generates the OpenAPI 3.1 document from the operation table and the types' descriptions.
 //!
-//! `x-error-codes` at the root explains every code; `error.doc_url` of an error points there.
+//! `x-error-codes` at the root explains every error code; `error.doc_url` points there.
 
 mod example;
 mod responses;
@@ -16,55 +16,55 @@ use serde_json::{Map, Value, json};
 
 use self::responses::SharedResponses;
 use crate::auth::cookie;
-use crate::call::{IntoResponse, Media, NoInput};
+use crate::handler::{IntoResponse, Media, NoInput};
 use crate::operations::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 use crate::version;
 
 const OPENAPI_VERSION: &str = "3.1.0";
 
-const ABOUT: &str = "Sends email. Bodies are JSON in UTF-8, as they are or compressed (`Content-Encoding: gzip` \
-or `zstd`), nested at most 128 levels. Unknown fields are ignored and named in `warnings`. Every answer carries \
-`x-request-id`; every answer to an API key carries `ratelimit-limit`, `ratelimit-remaining` and \
+const ABOUT: &str = "Sends email. Bodies are JSON in UTF-8, uncompressed or compressed (`Content-Encoding: gzip` \
+or `zstd`), nested at most 128 levels. Unknown fields are ignored and named in `warnings`. Every response carries \
+`x-request-id`; every response to an API key carries `ratelimit-limit`, `ratelimit-remaining` and \
 `ratelimit-reset`, unless the operator has switched the rate limit off. Every error is `{error: {message, code, \
 details?, upgrade_url?, request_id, doc_url}}`; `x-error-codes` explains the codes. Fields and codes may be added \
-at any time; what would break a client comes with a new `Service-Version`.";
+at any time; breaking changes get a new `Service-Version`.";
 
-/// What the nouns are.
+/// Descriptions of the tags.
 const NOUNS: &[(&str, &str)] = &[
     ("service", "The service itself"),
-    ("emails", "Emails: sent, looked up, and what became of them"),
-    ("templates", "Templates: subject, HTML and text with variables, in versions"),
-    ("suppressions", "Addresses that get no mail any more"),
-    ("category_opt_outs", "Addresses that get no mail of a category any more"),
-    ("domains", "Domains that mail is sent from"),
-    ("api_keys", "Keys to this API"),
-    ("smtp_credentials", "Logins for submission by SMTP"),
+    ("emails", "Emails: send, list, show and track"),
+    ("templates", "Versioned templates: subject, HTML and text with variables"),
+    ("suppressions", "Addresses that receive no email"),
+    ("category_opt_outs", "Addresses that receive no email of a category"),
+    ("domains", "Sending domains"),
+    ("api_keys", "API keys"),
+    ("smtp_credentials", "SMTP credentials for message submission"),
     ("account", "The account, its plan and its usage"),
-    ("users", "People who may sign in"),
+    ("users", "Users who can sign in"),
     ("auth", "Signing in and out"),
-    ("logs", "The requests that were made"),
-    ("metrics", "Figures over time"),
-    ("webhooks", "Endpoints that are told of events"),
-    ("events", "What happened in a product: told, looked up, counted, and what it led to"),
-    ("visits", "Visits to a site, and where they came from"),
-    ("affiliates", "Partners of the affiliate program, and their links"),
-    ("affiliate_campaigns", "What partners earn by"),
-    ("affiliate_referrals", "Persons whom partners brought"),
-    ("affiliate_program", "The affiliate program, as its owner sets it up"),
-    ("affiliate_commissions", "What partners have earned"),
-    ("affiliate_payouts", "What partners are paid"),
-    ("affiliate_visits", "Visits and sign-ups that partners brought"),
-    ("portal", "The pages of the partner portal"),
-    ("received_emails", "Emails that came in"),
-    ("automations", "What follows an event by itself"),
-    ("tracking", "Opens and clicks, as mail programs tell of them"),
-    ("unsubscribe", "The pages that unsubscribe links lead to"),
+    ("logs", "The request log"),
+    ("metrics", "Metrics over time"),
+    ("webhooks", "Webhook endpoints that receive events"),
+    ("events", "Product events, their counts, funnels and conversions"),
+    ("visits", "Site visits and their sources"),
+    ("affiliates", "Partners of the affiliate program and their links"),
+    ("affiliate_campaigns", "The commission terms of partners"),
+    ("affiliate_referrals", "Persons referred by partners"),
+    ("affiliate_program", "The affiliate program's settings and administration"),
+    ("affiliate_commissions", "Commissions of partners"),
+    ("affiliate_payouts", "Payouts to partners"),
+    ("affiliate_visits", "Visits and sign-ups by partner links"),
+    ("portal", "Pages of the partner portal"),
+    ("received_emails", "Received emails"),
+    ("automations", "Automations that run on events"),
+    ("tracking", "Open and click tracking"),
+    ("unsubscribe", "Unsubscribe pages"),
 ];
 
-/// The document as an answer.
+/// The document as a response.
 #[derive(Debug)]
 pub struct OpenApiDocument(Bytes);
 
@@ -85,13 +85,13 @@ pub async fn get(room: Arc<AppState>, _: NoInput) -> Result<OpenApiDocument, Pro
     Ok(OpenApiDocument(room.document()))
 }
 
-/// The document as it is served.
+/// The document as JSON text.
 #[must_use]
 pub fn render(operations: &[Operation], base_url: &str) -> String {
     serde_json::to_string_pretty(&document(operations, base_url)).unwrap_or_default() + "\n"
 }
 
-/// The document.
+/// Builds the document.
 #[must_use]
 pub fn document(operations: &[Operation], base_url: &str) -> Value {
     let (mut schemas, mut shared) = (Schemas::default(), SharedResponses::default());
@@ -131,20 +131,20 @@ pub fn document(operations: &[Operation], base_url: &str) -> Value {
                 "api_key": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "An API key: `rnl_…` (keys that begin with `stx_` stay valid)",
+                    "description": "An API key: `rnl_…` (keys with the prefix `stx_` remain valid)",
                 },
                 "session": {
                     "type": "apiKey",
                     "in": "cookie",
                     "name": cookie::NAME,
-                    "description": "A session; calls other than GET also bring its `x-csrf-token`. What a key \
-                                    may call as well is called with `/api` before its path",
+                    "description": "A session; requests other than GET must also send its `x-csrf-token`. Operations \
+                                    that API keys can call have the prefix `/api` for sessions",
                 },
                 "partner_session": {
                     "type": "apiKey",
                     "in": "cookie",
                     "name": crate::portal::cookie::SECURE,
-                    "description": "A partner's session in the portal",
+                    "description": "A partner's session in the partner portal",
                 },
             },
         },
@@ -152,7 +152,7 @@ pub fn document(operations: &[Operation], base_url: &str) -> Value {
     })
 }
 
-/// A field of a request that may be left out may be null as well (`Given::value`).
+/// Optional request fields may also be null (`ObjectFields::value`).
 fn allow_null_in_requests(paths: &mut Value, schemas: &mut Value) {
     let operations = paths.as_object_mut().into_iter().flatten().filter_map(|(_, path)| path.as_object_mut());
     for (_, operation) in operations.flatten() {
@@ -168,7 +168,7 @@ fn allow_null_in_requests(paths: &mut Value, schemas: &mut Value) {
     }
 }
 
-/// The nouns, in the order of the table.
+/// The tags in the order of the operation table.
 fn tags(operations: &[Operation]) -> Value {
     let mut nouns: Vec<&str> = Vec::new();
     for operation in operations {
@@ -190,8 +190,10 @@ fn describe_operation(operation: &Operation, schemas: &mut Schemas, shared: &mut
     let takes = (operation.request_spec)(schemas);
     let mut gives = (operation.response_spec.schema)(schemas);
     if takes.body.is_some() && !matches!(operation.media, Media::Form | Media::Beacon | Media::Any) {
-        schemas
-            .add_optional_field(&mut gives, ("warnings", &schema::list(json!({"type": "string"}), "What was ignored")));
+        schemas.add_optional_field(
+            &mut gives,
+            ("warnings", &schema::list(json!({"type": "string"}), "Warnings, for example about ignored fields")),
+        );
     }
     let mut entry = json!({
         "operationId": operation.id,
@@ -217,7 +219,7 @@ fn describe_operation(operation: &Operation, schemas: &mut Schemas, shared: &mut
         entry["requestBody"] = json!({"required": required, "content": content});
     }
     entry["security"] = match operation.handler {
-        // Pages of the portal know the partner, or show how to sign in.
+        // Portal pages use the partner's session, or show how to sign in.
         OperationHandler::Public(_) if operation.noun == "portal" => json!([{}, {"partner_session": []}]),
         OperationHandler::Public(_) => json!([]),
         OperationHandler::ApiKey(..) => json!([{"api_key": []}]),
@@ -233,15 +235,15 @@ fn describe_operation(operation: &Operation, schemas: &mut Schemas, shared: &mut
         entry["x-scope"] = json!(scope);
         entry["x-bound-keys"] = json!(operation.domain_scoped);
         let needs = match scope {
-            ApiKeyScope::Full => "Needs an API key with full access",
+            ApiKeyScope::Full => "Requires an API key with full access",
             ApiKeyScope::Sending if operation.method == http::Method::GET || operation.path.contains('{') => {
-                "An API key that may only send will do, for what it sent"
+                "A sending-only API key is sufficient for what it sent"
             }
-            ApiKeyScope::Sending => "An API key that may only send will do",
+            ApiKeyScope::Sending => "A sending-only API key is sufficient",
         };
         let bound = match operation.domain_scoped {
-            true => "; one that is bound to a domain reaches what is that domain's.",
-            false => ", that is not bound to a domain.",
+            true => "; a key restricted to a domain can access that domain's data.",
+            false => "; the key must not be restricted to a domain.",
         };
         entry["description"] = json!(format!("{needs}{bound}"));
     }
@@ -252,15 +254,18 @@ fn error_schema(schemas: &mut Schemas) {
     let words: BTreeSet<&str> = ErrorCode::ALL.iter().map(|code| code.word).collect();
     let words: Vec<&str> = words.into_iter().collect();
     let error = schema::object_with(
-        "What went wrong",
+        "The error",
         &["message", "code", "request_id", "doc_url"],
         [
-            ("message", schema::string("For people")),
-            ("code", schema::string_enum(&words, "For programs; more may be added")),
-            ("details", json!({"type": "object", "description": "Particulars; `fields` maps field names to messages"})),
-            ("upgrade_url", schema::string("Where the account is upgraded")),
-            ("request_id", schema::string("Finds the request in the log")),
-            ("doc_url", schema::string("Where the code is explained")),
+            ("message", schema::string("The message for humans")),
+            ("code", schema::string_enum(&words, "The error code for programs; codes may be added")),
+            (
+                "details",
+                json!({"type": "object", "description": "Details of the error; `fields` maps field names to messages"}),
+            ),
+            ("upgrade_url", schema::string("The page to upgrade the account")),
+            ("request_id", schema::string("The request's id in the request log")),
+            ("doc_url", schema::string("The documentation of the code")),
         ],
     );
     schemas.component("Error", |_| schema::object("An error", [("error", error)]));

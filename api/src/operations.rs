@@ -1,7 +1,6 @@
-//! The operation table: everything that the door offers, once.
+//! The operation table: the single list of everything the API offers.
 //!
-//! The router, the OpenAPI document and the scope tests are derived from it; so will be the command
-//! line, the documentation and the MCP tools. An operation is added here and nowhere else.
+//! The router, the OpenAPI document and the scope tests are derived from it. New operations are added only here.
 
 use std::fmt;
 
@@ -11,31 +10,31 @@ use mail::idempotency::IdempotencyScope as Keyed;
 use mail::quota::Noun;
 use mail::user::UserRole;
 
-use crate::call::{
+use crate::handler::{
     ApiKeyHandler, CookiePolicy, ExtraResponse, FromRequest, IntoResponse, Media, Owner, OwnerHandler, PublicHandler,
     RequestSpec, UserHandler, api_key_handler, owner_handler, public_handler, user_handler,
 };
 use crate::problem::ErrorCode;
-use crate::room::AppState;
 use crate::schema::Schemas;
+use crate::state::AppState;
 use crate::{
-    account, affiliate, auth, automations, billing, credentials, domains, emails, events, health, logs, mta_sts,
-    openapi, opt_outs, own, portal, received_emails, suppressions, templates, tracking, unsubscribe, users, visits,
-    webhook_events, webhooks,
+    account, affiliate, auth, automations, billing, credentials, domains, emails, events, health, idempotent_operation,
+    logs, mta_sts, openapi, opt_outs, portal, received_emails, suppressions, templates, tracking, unsubscribe, users,
+    visits, webhook_events, webhooks,
 };
 use store::access::{SignedInUser, Tenant};
 
-/// Who may call an operation, and what it does.
+/// Allowed callers of an operation, with its handler.
 pub enum OperationHandler {
-    /// Anybody.
+    /// No authentication.
     Public(PublicHandler),
-    /// Whoever has a key of this scope.
+    /// An API key with this scope.
     ApiKey(ApiKeyScope, ApiKeyHandler),
-    /// Whoever has a key of this scope; and, with `/api` before the path, whoever has signed in.
+    /// An API key with this scope or, with the path prefix `/api`, a signed-in user.
     ApiKeyOrSession(ApiKeyScope, ApiKeyHandler),
-    /// A user who has signed in, of this role or a higher one.
+    /// A signed-in user with this role or a higher one.
     Session(UserRole, UserHandler),
-    /// An owner who has signed in; or the operator, in the owner's stead ([`crate::operator`]).
+    /// A signed-in owner, or the operator on the owner's behalf ([`crate::operator`]).
     Owner(OwnerHandler),
 }
 
@@ -43,69 +42,64 @@ impl fmt::Debug for OperationHandler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Public(_) => f.write_str("Public"),
-            Self::ApiKey(scope, _) => write!(f, "Keyed({scope:?})"),
-            Self::ApiKeyOrSession(scope, _) => write!(f, "Either({scope:?})"),
-            Self::Session(role, _) => write!(f, "SignedIn({role:?})"),
+            Self::ApiKey(scope, _) => write!(f, "ApiKey({scope:?})"),
+            Self::ApiKeyOrSession(scope, _) => write!(f, "ApiKeyOrSession({scope:?})"),
+            Self::Session(role, _) => write!(f, "Session({role:?})"),
             Self::Owner(_) => f.write_str("Owner"),
         }
     }
 }
 
-/// What an operation gives, for the document.
+/// The response of an operation, for the OpenAPI document.
 #[derive(Debug)]
 pub struct ResponseSpec {
-    /// The status when it was done.
+    /// Status on success.
     pub status: http::StatusCode,
-    /// What the bytes are.
     pub media_type: &'static str,
-    /// The schema.
     pub schema: fn(&mut Schemas) -> serde_json::Value,
-    /// What else it may be.
+    /// Further responses.
     pub extra_responses: &'static [ExtraResponse],
     /// The cookies that it may set.
     pub cookies: CookiePolicy,
 }
 
-/// One thing that can be asked of the door.
+/// An operation of the API.
 #[derive(Debug)]
 pub struct Operation {
-    /// The method.
     pub method: Method,
-    /// The path; `{id}` is a parameter.
+    /// `{id}` is a path parameter.
     pub path: &'static str,
-    /// What programs call it.
+    /// The `operationId`; also the name in metrics and logs.
     pub id: &'static str,
-    /// The noun it belongs to.
+    /// The OpenAPI tag.
     pub noun: &'static str,
-    /// What it does, in a line.
+    /// One line for the OpenAPI document.
     pub summary: &'static str,
-    /// The largest body; none where there is none.
+    /// Maximum body size; `None` if the operation takes no body.
     pub body_bytes_max: Option<usize>,
-    /// What the body may be.
+    /// Accepted media types of the body.
     pub media: Media,
-    /// What it takes.
+    /// Describes parameters and body.
     pub request_spec: fn(&mut Schemas) -> RequestSpec,
-    /// What it gives.
     pub response_spec: ResponseSpec,
-    /// The errors of its own, beside those that follow from what it is (the document).
+    /// Error codes besides those that follow from the operation's properties (see `openapi/responses.rs`).
     pub errors: &'static [ErrorCode],
-    /// It is about what is one domain's: a key that is bound to a domain may call it, and reaches what is that
-    /// domain's. What is the account's as a whole, such a key does not reach.
+    /// The operation concerns a single domain's data. Keys restricted to a domain may call it and see only that
+    /// domain's data. They may not call other operations.
     pub domain_scoped: bool,
-    /// What it stores that the plan bounds.
+    /// Objects it stores that count against the plan's storage quotas.
     pub storage_cost: StorageCost,
-    /// By what its idempotency keys are found, where it takes such keys and stores something that the plan bounds: what was
-    /// done with a key is answered as it was, however full the account is.
+    /// Scope of its idempotency keys, if it accepts keys and has a storage cost: a completed request is replayed even
+    /// if the quota is exhausted.
     pub idempotency_scope: Option<Keyed>,
-    /// Who may call it, and what it does.
     pub handler: OperationHandler,
 }
 
-/// What a call stores, at most: so many rows; or, where the noun is bytes, so many beside those of the request's body.
+/// Upper bound of what a request stores: a number of rows or, for byte quotas, the bytes besides the request body.
 pub type StorageCost = &'static [(Noun, u64)];
 
 impl Operation {
-    /// The scope that a key needs; none where no key is needed.
+    /// The scope that an API key needs; `None` if the operation accepts no API keys.
     #[must_use]
     pub fn scope(&self) -> Option<ApiKeyScope> {
         match self.handler {
@@ -114,13 +108,13 @@ impl Operation {
         }
     }
 
-    /// Whether it begins or ends somebody's session: pages of other sites may not have a browser call it.
+    /// Returns whether it starts or ends a session. Such requests from other sites are rejected.
     #[must_use]
     pub fn changes_session(&self) -> bool {
         self.response_spec.cookies == CookiePolicy::Session && self.method != Method::GET
     }
 
-    /// Whether whoever has signed in may call it.
+    /// Returns whether a signed-in user may call it.
     #[must_use]
     pub fn accepts_sessions(&self) -> bool {
         matches!(
@@ -130,7 +124,7 @@ impl Operation {
     }
 }
 
-/// An operation before it has a handler.
+/// Builds an operation.
 #[derive(Debug, Clone)]
 pub struct OperationBuilder {
     method: Method,
@@ -144,7 +138,7 @@ pub struct OperationBuilder {
     idempotency_scope: Option<Keyed>,
 }
 
-/// Begins an operation: `POST /emails`, `send_email`, of the noun `emails`.
+/// Starts an operation, for example `POST /emails` with the id `send_email`.
 #[must_use]
 pub fn operation(method: Method, path: &'static str, id: &'static str) -> OperationBuilder {
     let (noun, summary) = ("service", "");
@@ -162,43 +156,43 @@ pub fn operation(method: Method, path: &'static str, id: &'static str) -> Operat
 }
 
 impl OperationBuilder {
-    /// The noun it belongs to, and what it does, in a line.
+    /// Sets the OpenAPI tag and the summary.
     #[must_use]
     pub fn about(mut self, noun: &'static str, summary: &'static str) -> Self {
         (self.noun, self.summary) = (noun, summary);
         self
     }
 
-    /// The errors that are its own: what every operation of its kind can answer needs not be named.
+    /// Sets the error codes that do not follow from the operation's properties.
     #[must_use]
     pub fn errors(mut self, codes: &'static [ErrorCode]) -> Self {
         self.errors = codes;
         self
     }
 
-    /// It is about what is one domain's, and its handler reaches no more than that for a key that is bound to
-    /// a domain. What does not say so is closed to such keys.
+    /// Lets keys restricted to a domain call the operation; its handler must then show only that domain's data. Without
+    /// this, such keys get 403.
     #[must_use]
     pub fn domain_scoped(mut self) -> Self {
         self.domain_scoped = true;
         self
     }
 
-    /// It stores something that the plan bounds: it is refused when the account keeps as much as the plan includes.
+    /// Sets the storage cost: the request is rejected when the quota is exhausted.
     #[must_use]
     pub fn storage_cost(mut self, stores: StorageCost) -> Self {
         self.storage_cost = stores;
         self
     }
 
-    /// The same; and its idempotency keys are found by this.
+    /// Sets the storage cost and the scope of the idempotency keys.
     #[must_use]
     pub fn idempotent_storage_cost(mut self, keys: Keyed, stores: StorageCost) -> Self {
         (self.idempotency_scope, self.storage_cost) = (Some(keys), stores);
         self
     }
 
-    /// Anybody may call it.
+    /// Allows calls without authentication.
     #[must_use]
     pub fn public<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
     where
@@ -208,7 +202,7 @@ impl OperationBuilder {
         self.build::<I, O>(OperationHandler::Public(public_handler(handler)))
     }
 
-    /// Whoever has a key of this scope may call it.
+    /// Allows API keys with this scope.
     #[must_use]
     pub fn api_key<I: FromRequest, O: IntoResponse, F, Run>(self, scope: ApiKeyScope, handler: F) -> Operation
     where
@@ -218,7 +212,7 @@ impl OperationBuilder {
         self.build::<I, O>(OperationHandler::ApiKey(scope, api_key_handler(handler)))
     }
 
-    /// Whoever has a key of this scope may call it, and whoever has signed in.
+    /// Allows API keys with this scope, and signed-in users.
     #[must_use]
     pub fn api_key_or_session<I: FromRequest, O: IntoResponse, F, Run>(
         self,
@@ -232,7 +226,7 @@ impl OperationBuilder {
         self.build::<I, O>(OperationHandler::ApiKeyOrSession(scope, api_key_handler(handler)))
     }
 
-    /// A user who has signed in may call it, of this role or a higher one.
+    /// Allows signed-in users with this role or a higher one.
     #[must_use]
     pub fn session<I: FromRequest, O: IntoResponse, F, Run>(self, role: UserRole, handler: F) -> Operation
     where
@@ -242,8 +236,7 @@ impl OperationBuilder {
         self.build::<I, O>(OperationHandler::Session(role, user_handler(handler)))
     }
 
-    /// An owner who has signed in may call it; or the operator, in the owner's stead. What is posted is done once with an
-    /// idempotency key.
+    /// Allows signed-in owners and the operator. A POST operation accepts an idempotency key (`own.rs`).
     #[must_use]
     pub fn owner<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
     where
@@ -253,11 +246,12 @@ impl OperationBuilder {
         if self.method != Method::POST {
             return self.build::<I, O>(OperationHandler::Owner(owner_handler(handler)));
         }
-        let action = OperationHandler::Owner(own::make_idempotent(self.id, owner_handler(handler)));
-        Operation { request_spec: own::describe::<I>, ..self.build::<I, O>(action) }
+        let action = OperationHandler::Owner(idempotent_operation::make_idempotent(self.id, owner_handler(handler)));
+        Operation { request_spec: idempotent_operation::describe::<I>, ..self.build::<I, O>(action) }
     }
 
-    /// The same; the handler itself keeps its answer under the key, in the commit of what it does.
+    /// Like [`owner`](Self::owner), but the handler itself stores its response under the key, in the commit of the
+    /// change.
     #[must_use]
     pub fn owner_idempotent<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
     where
@@ -293,7 +287,7 @@ impl OperationBuilder {
     }
 }
 
-/// The table.
+/// Builds the table.
 #[must_use]
 pub fn operation_table() -> Vec<Operation> {
     let mut table: Vec<Operation> = [
@@ -344,8 +338,8 @@ fn delete(path: &'static str, id: &'static str) -> OperationBuilder {
 
 fn service_operations() -> Vec<Operation> {
     vec![
-        get("/healthz", "check_health").about("service", "Is the service healthy?").public(health::check),
-        get("/openapi.json", "get_openapi").about("service", "This document").public(openapi::get),
+        get("/healthz", "check_health").about("service", "Check whether the service is healthy").public(health::check),
+        get("/openapi.json", "get_openapi").about("service", "Get this OpenAPI document").public(openapi::get),
     ]
 }
 
@@ -363,36 +357,36 @@ fn email_operations() -> Vec<Operation> {
             .domain_scoped()
             .api_key(Sending, emails::send_batch),
         get("/emails", "list_emails")
-            .about("emails", "List emails, newest first; with filters, those that all of them hold for")
+            .about("emails", "List emails, newest first; all given filters must match")
             .domain_scoped()
             .api_key_or_session(Sending, emails::list::list),
         get("/emails/metrics", "get_email_metrics")
-            .about("emails", "Count what happened to emails, by the hour or day and by what they have in common")
+            .about("emails", "Get email metrics by hour or day, optionally by dimension")
             .api_key_or_session(Full, emails::metrics::get),
         get("/emails/{id}", "get_email")
             .about("emails", "Get an email")
             .domain_scoped()
             .api_key_or_session(Sending, emails::get),
         patch("/emails/{id}", "amend_email")
-            .about("emails", "Send a scheduled email at another time, or cancel it")
+            .about("emails", "Reschedule or cancel a scheduled email")
             .domain_scoped()
-            .api_key_or_session(Sending, emails::amend::reschedule),
+            .api_key_or_session(Sending, emails::reschedule::reschedule),
         post("/emails/{id}/cancel", "cancel_email")
             .about("emails", "Cancel a scheduled email")
             .domain_scoped()
-            .api_key_or_session(Sending, emails::amend::cancel),
+            .api_key_or_session(Sending, emails::reschedule::cancel),
         post("/emails/{id}/resend", "resend_email")
-            .about("emails", "Send a stored email again, without its attachments")
+            .about("emails", "Resend a stored email without its attachments")
             .errors(ErrorCode::SENDING)
             .domain_scoped()
             .api_key_or_session(Sending, emails::resend::resend),
         post("/emails/test", "test_event")
-            .about("emails", "Get what a webhook would be sent, to try a receiver with")
+            .about("emails", "Send a test event to webhooks")
             .errors(&[ErrorCode::NOT_FOUND])
             .domain_scoped()
-            .api_key_or_session(Full, emails::rehearse::send_test_event),
+            .api_key_or_session(Full, emails::test_event::send_test_event),
         get("/emails/{id}/events", "list_email_events")
-            .about("emails", "List what happened to an email, newest first")
+            .about("emails", "List the events of an email, newest first")
             .domain_scoped()
             .api_key_or_session(Sending, emails::events),
         get("/emails/{id}/attempts", "list_email_attempts")
@@ -433,13 +427,13 @@ fn api_key_operations() -> Vec<Operation> {
             .about(noun, "Get an API key")
             .api_key_or_session(full, credentials::get::<ApiKey>),
         patch("/api-keys/{id}", "update_api_key")
-            .about(noun, "Rename an API key, switch it off or on, or say from where it may be used")
+            .about(noun, "Rename, enable or disable an API key, or set its allowed addresses")
             .api_key_or_session(full, credentials::update::<ApiKey>),
         delete("/api-keys/{id}", "delete_api_key")
             .about(noun, "Delete an API key")
             .api_key_or_session(full, credentials::delete::<ApiKey>),
         post("/api-keys/{id}/rotate", "rotate_api_key")
-            .about(noun, "Give an API key a new secret; the old one stays valid for a while")
+            .about(noun, "Rotate an API key's secret; the previous one stays valid for a grace period")
             .api_key_or_session(full, credentials::rotate::<ApiKey>),
     ]
 }
@@ -458,13 +452,13 @@ fn smtp_credential_operations() -> Vec<Operation> {
             .about(noun, "Get an SMTP credential")
             .api_key_or_session(full, credentials::get::<SmtpCredential>),
         patch("/smtp-credentials/{id}", "update_smtp_credential")
-            .about(noun, "Rename an SMTP credential, switch it off or on, or say from where it may be used")
+            .about(noun, "Rename, enable or disable an SMTP credential, or set its allowed addresses")
             .api_key_or_session(full, credentials::update::<SmtpCredential>),
         delete("/smtp-credentials/{id}", "delete_smtp_credential")
             .about(noun, "Delete an SMTP credential")
             .api_key_or_session(full, credentials::delete::<SmtpCredential>),
         post("/smtp-credentials/{id}/rotate", "rotate_smtp_credential")
-            .about(noun, "Give an SMTP credential a new password; the old one stays valid for a while")
+            .about(noun, "Rotate an SMTP credential's password; the previous one stays valid for a grace period")
             .api_key_or_session(full, credentials::rotate::<SmtpCredential>),
     ]
 }
@@ -475,19 +469,21 @@ fn user_operations() -> Vec<Operation> {
         post("/auth/sign-in", "sign_in")
             .about("auth", "Sign in with a password")
             .errors(&[ErrorCode::UNAUTHORIZED, ErrorCode::RATE_LIMIT_EXCEEDED])
-            .public(auth::sign_in::sign_in),
+            .public(auth::password_sign_in::sign_in),
         post("/auth/link", "ask_for_sign_in_link")
-            .about("auth", "Have a sign-in link mailed")
+            .about("auth", "Request a sign-in link by email")
             .errors(&[ErrorCode::RATE_LIMIT_EXCEEDED])
-            .public(auth::link::request_link),
+            .public(auth::link_sign_in::request_link),
         get("/auth/link/{token}", "show_sign_in_link")
-            .about("auth", "The page that a mailed link leads to; it changes nothing")
-            .public(auth::link::show_link),
+            .about("auth", "Show the page of a mailed link; changes nothing")
+            .public(auth::link_sign_in::show_link),
         post("/auth/link/{token}", "use_sign_in_link")
-            .about("auth", "Sign in with a mailed link, once; accept an invitation")
+            .about("auth", "Sign in with a mailed link (works once); accepts an invitation")
             .errors(&[ErrorCode::UNAUTHORIZED, ErrorCode::CONFLICT, ErrorCode::RATE_LIMIT_EXCEEDED])
-            .public(auth::link::use_link),
-        get("/auth/session", "get_session").about("auth", "Who has signed in").session(Member, auth::session::get),
+            .public(auth::link_sign_in::use_link),
+        get("/auth/session", "get_session")
+            .about("auth", "Get the current session")
+            .session(Member, auth::session::get),
         get("/auth/sessions", "list_sessions")
             .about("auth", "List the user's sessions, newest first")
             .session(Member, auth::session::list),
@@ -497,20 +493,20 @@ fn user_operations() -> Vec<Operation> {
         delete("/auth/sessions/{id}", "end_session")
             .about("auth", "End one of the user's sessions")
             .session(Member, auth::session::end),
-        post("/auth/sign-out", "sign_out").about("auth", "End the session").session(Member, auth::session::sign_out),
+        post("/auth/sign-out", "sign_out")
+            .about("auth", "Sign out: end the current session")
+            .session(Member, auth::session::sign_out),
         post("/auth/password", "set_password")
-            .about("auth", "Change the user's own password; other sessions end")
-            .session(Member, auth::password::set_password),
+            .about("auth", "Set the user's password; ends the user's other sessions")
+            .session(Member, auth::own_password::set_password),
         get("/users", "list_users").about("users", "List users, newest first").session(Member, users::list),
         post("/users", "invite_user")
-            .about("users", "Invite somebody to the account, or again who has not accepted yet")
+            .about("users", "Invite a user to the account, or resend an open invitation")
             .errors(&[ErrorCode::CONFLICT, ErrorCode::PLAN_FULL])
             .session(Owner, users::invite),
-        patch("/users/{id}", "update_user")
-            .about("users", "Change what a user may do")
-            .session(Owner, users::update_role),
+        patch("/users/{id}", "update_user").about("users", "Change a user's role").session(Owner, users::update_role),
         delete("/users/{id}", "remove_user")
-            .about("users", "Remove a user; their sessions end")
+            .about("users", "Remove a user and end the user's sessions")
             .session(Owner, users::remove),
     ]
 }

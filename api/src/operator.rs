@@ -1,10 +1,10 @@
-//! The operator in the stead of an account's owner: the same operations, called without HTTP.
+//! The operator on behalf of an account's owner: the same operations, called without HTTP.
 //!
 //! ```text
-//! admin.sock ─► [`ask`] ─► router ─► the owner's operation ─► the status and the body that the endpoint answers
+//! admin.sock ─► [`call_as_owner`] ─► router ─► the owner's operation ─► status and body as over HTTP
 //! ```
 //!
-//! Who may open the socket may read the store, so nobody is asked for a session; whose owner is meant is said.
+//! Whoever can open the socket can read the store, so no session is required; the request names the account.
 
 use std::sync::Arc;
 
@@ -13,24 +13,22 @@ use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use store::access::Tenant;
 
-use crate::call::{Owner, Request};
+use crate::handler::{Owner, Request};
 use crate::operations::OperationHandler;
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::serve::router::{MatchedOperation, RouteMatch};
+use crate::state::AppState;
 
-/// What the operator asks of an owner's operations.
+/// A request on behalf of an owner.
 #[derive(Debug)]
 pub struct OwnerRequest {
-    /// The method.
     pub method: Method,
-    /// The path, and the query after a `?`.
+    /// The path with an optional query.
     pub target: String,
-    /// The body.
     pub body: Bytes,
 }
 
-/// Asks as the owner of this account: the status, and the body.
+/// Runs an operation as the owner of the account and returns its status and body.
 pub fn call_as_owner<'a>(
     room: &'a Arc<AppState>,
     owner: Tenant,
@@ -41,7 +39,7 @@ pub fn call_as_owner<'a>(
             Ok(answered) => answered,
             Err(problem) => {
                 if let Some(cause) = problem.cause() {
-                    tracing::error!(cause, "what the operator asked failed by our fault");
+                    tracing::error!(cause, "the operator's request failed");
                 }
                 (problem.status(), problem.body(room.next_request_id(), &room.options.base_url))
             }
@@ -56,13 +54,13 @@ async fn run_as_owner(room: &Arc<AppState>, owner: Tenant, ask: OwnerRequest) ->
         return Err(Problem::not_found("path"));
     };
     if operation.body_bytes_max.is_some_and(|bytes_max| body.len() > bytes_max) {
-        let text = "The body is larger than it may be";
+        let text = "The body is too large for this operation";
         return Err(Problem::new(crate::problem::ErrorCode::PAYLOAD_TOO_LARGE, text));
     }
     let call = Request { path, query: query.to_owned(), body, ..Request::default() };
     let running = match &operation.handler {
         OperationHandler::Owner(handler) => handler(Arc::clone(room), Owner::Operator(owner), call),
-        // What the owner's own keys may do.
+        // Operations that the owner's API keys may call.
         OperationHandler::ApiKeyOrSession(_, handler) => handler(Arc::clone(room), owner, call),
         OperationHandler::Public(_) | OperationHandler::ApiKey(..) | OperationHandler::Session(..) => {
             return Err(Problem::not_found("path"));
@@ -70,7 +68,7 @@ async fn run_as_owner(room: &Arc<AppState>, owner: Tenant, ask: OwnerRequest) ->
     };
     let answer = running.await?;
     let Some(mut more) = answer.stream else { return Ok((answer.status, answer.body)) };
-    // The operator's socket takes one value.
+    // The operator's socket takes a single value, so a streamed body is collected.
     let mut body = answer.body.to_vec();
     while let Some(piece) = more.recv().await {
         body.extend_from_slice(&piece.map_err(Problem::internal)?);

@@ -1,4 +1,4 @@
-//! Opt-outs of a category: who wants no product mail, or no newsletter (completions-email.md 2.6).
+//! Category opt-outs: addresses that receive no product email or no newsletter (completions-email.md 2.6).
 
 use std::sync::Arc;
 
@@ -14,33 +14,32 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 
-use crate::call::{FromRequest, Request, RequestSpec};
-use crate::done::OkResponse;
 use crate::emails::view::JsonTimestamp;
 use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::ok_response::OkResponse;
 use crate::operations::{Operation, operation};
-use crate::page::{self, PageParameters};
+use crate::paging::{self, PageParameters};
 use crate::problem::{ErrorCode, FieldErrors, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 use crate::suppressions::commit_error_problem;
 
-/// The body: two fields.
+/// Enough for a body with two fields.
 const BODY_BYTES_MAX: usize = 16 << 10;
-/// The words of the categories that one can opt out of.
+/// Categories that recipients can opt out of.
 const CATEGORY_WORDS: &[&str] = &["product", "newsletter"];
 
-/// What can be asked.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    let of = |method, path, id, summary| operation(method, path, id).about("category_opt_outs", summary);
+    let entry = |method, path, id, summary| operation(method, path, id).about("category_opt_outs", summary);
     vec![
-        of(Method::GET, "/category-opt-outs", "list_category_opt_outs", "List opt-outs, newest first")
+        entry(Method::GET, "/category-opt-outs", "list_category_opt_outs", "List opt-outs, newest first")
             .api_key_or_session(ApiKeyScope::Full, list),
-        of(Method::POST, "/category-opt-outs", "create_category_opt_out", "Opt an address out of a category")
+        entry(Method::POST, "/category-opt-outs", "create_category_opt_out", "Opt an address out of a category")
             .errors(&[ErrorCode::PLAN_FULL])
             .api_key_or_session(ApiKeyScope::Full, create),
-        of(Method::DELETE, "/category-opt-outs/{id}", "delete_category_opt_out", "Take an opt-out back")
+        entry(Method::DELETE, "/category-opt-outs/{id}", "delete_category_opt_out", "Delete an opt-out")
             .api_key_or_session(ApiKeyScope::Full, delete),
     ]
 }
@@ -56,7 +55,6 @@ fn parse_address(text: &str) -> Result<Address, String> {
     text.parse::<Mailbox>().map(|mailbox| mailbox.address).map_err(|error| error.to_string())
 }
 
-/// An opt-out.
 #[derive(Debug, Serialize)]
 pub struct OptOutView {
     id: OptOutId,
@@ -87,22 +85,21 @@ impl ToSchema for OptOutView {
         let sources: Vec<&str> = SuppressionSource::ALL.iter().map(|source| source.word()).collect();
         schemas.component("CategoryOptOut", |_| {
             schema::object(
-                "An address that wants no mail of a category",
+                "An address that has opted out of a category",
                 [
                     ("id", schema::string("`opt_…`")),
-                    ("email", schema::string("The address in lower case, as it is compared")),
-                    ("category", schema::string_enum(CATEGORY_WORDS, "What is not wanted")),
-                    ("category_label", schema::string("What people call it")),
-                    ("source", schema::string_enum(&sources, "Who said so")),
-                    ("email_id", schema::nullable_string("The email that it came of")),
-                    ("created_at", schema::time("Since when")),
+                    ("email", schema::string("The email address in lower case")),
+                    ("category", schema::string_enum(CATEGORY_WORDS, "The category")),
+                    ("category_label", schema::string("The name")),
+                    ("source", schema::string_enum(&sources, "The source")),
+                    ("email_id", schema::nullable_string("The email that caused it")),
+                    ("created_at", schema::time("When it was created")),
                 ],
             )
         })
     }
 }
 
-/// A page of opt-outs.
 #[derive(Debug, Serialize)]
 pub struct OptOutList {
     category_opt_outs: Vec<OptOutView>,
@@ -117,7 +114,7 @@ impl ToSchema for OptOutList {
     }
 }
 
-/// What `GET /category-opt-outs` takes.
+/// Query of `GET /category-opt-outs`.
 #[derive(Debug)]
 pub struct ListOptOuts {
     page: PageParameters,
@@ -129,15 +126,15 @@ impl FromRequest for ListOptOuts {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let mut parameters = PageParameters::parameters();
         let text = || json!({"type": "string"});
-        parameters.push(schema::query_parameter("email", "Those of this address", text()));
-        let categories = "Those of these categories, with commas between: product, newsletter";
+        parameters.push(schema::query_parameter("email", "Filter by email address", text()));
+        let categories = "Filter by category: product, newsletter; several separated by commas";
         parameters.push(schema::query_parameter("category", categories, text()));
         RequestSpec { parameters, ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = page::parse_query(&call.query)?;
-        let given = |name| page::single_value(&parameters, name);
+        let parameters = paging::parse_query(&call.query)?;
+        let given = |name| paging::single_value(&parameters, name);
         let mut errors = FieldErrors::default();
         let email = given("email")?.map(parse_address).transpose();
         let email = email.map_err(|text| errors.add("email", text)).ok().flatten();
@@ -157,7 +154,7 @@ impl FromRequest for ListOptOuts {
 /// `GET /category-opt-outs`.
 ///
 /// # Errors
-/// The cursor is none of this list's; the store cannot be read.
+/// The cursor is invalid; the store cannot be read.
 pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListOptOuts) -> Result<OptOutList, Problem> {
     let ListOptOuts { page, email, categories } = input;
     let (store, account, before) = (room.intake.store(), tenant.account().id, page.before_opt_out()?);
@@ -179,13 +176,13 @@ pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListOptOuts) -> Re
     Ok(OptOutList {
         category_opt_outs: opt_outs.iter().map(OptOutView::from_opt_out).collect(),
         has_more: next.is_some(),
-        next_cursor: next.map(page::after_opt_out),
+        next_cursor: next.map(paging::after_opt_out),
     })
 }
 
 const NAMES: FieldNames = FieldNames { known: &[("email", "email"), ("category", "category")], foreign: &[] };
 
-/// What `POST /category-opt-outs` takes.
+/// Body of `POST /category-opt-outs`.
 #[derive(Debug)]
 pub struct CreateOptOut {
     email: Address,
@@ -197,8 +194,8 @@ impl FromRequest for CreateOptOut {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("CreateCategoryOptOut", |_| {
-            let category = schema::string_enum(CATEGORY_WORDS, "What is not wanted");
-            schema::object("Who, and what", [("email", schema::string("The address")), ("category", category)])
+            let category = schema::string_enum(CATEGORY_WORDS, "The category");
+            schema::object("A new opt-out", [("email", schema::string("The address")), ("category", category)])
         });
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
@@ -228,7 +225,6 @@ impl FromRequest for CreateOptOut {
     }
 }
 
-/// An opt-out by itself.
 #[derive(Debug, Serialize)]
 pub struct OptOutResponse {
     category_opt_out: OptOutView,
@@ -241,15 +237,15 @@ impl ToSchema for OptOutResponse {
     }
 }
 
-/// `POST /category-opt-outs`. An address that has opted out already is answered with what there is.
+/// `POST /category-opt-outs`. If the address has opted out already, the existing opt-out is returned.
 ///
 /// # Errors
-/// What is wrong with the request; the plan includes no more; the store cannot be used.
+/// The input is invalid; the storage quota is exhausted; the store cannot be used.
 pub async fn create(room: Arc<AppState>, tenant: Tenant, request: CreateOptOut) -> Result<OptOutResponse, Problem> {
     let CreateOptOut { email, category } = request;
     let (account, contacts) = (tenant.account().id, room.intake.suppressions());
-    let stands = store::opt_out::list_by_address(room.intake.store(), account, &email, &[category]).await?;
-    if let Some(opt_out) = stands.first() {
+    let existing = store::opt_out::list_by_address(room.intake.store(), account, &email, &[category]).await?;
+    if let Some(opt_out) = existing.first() {
         return Ok(OptOutResponse { category_opt_out: OptOutView::from_opt_out(opt_out) });
     }
     let reserved = room.reserve_storage(&tenant, Noun::CategoryOptOuts, 1).await?;
@@ -258,7 +254,7 @@ pub async fn create(room: Arc<AppState>, tenant: Tenant, request: CreateOptOut) 
     Ok(OptOutResponse { category_opt_out: OptOutView::from_opt_out(&opt_out) })
 }
 
-/// An opt-out's id, from the path.
+/// Path of an opt-out.
 #[derive(Debug, Clone, Copy)]
 pub struct OptOutPath(OptOutId);
 
@@ -282,7 +278,7 @@ impl FromRequest for OptOutPath {
 /// `DELETE /category-opt-outs/{id}`.
 ///
 /// # Errors
-/// No such opt-out; the store cannot be used.
+/// The opt-out does not exist; the store cannot be used.
 pub async fn delete(room: Arc<AppState>, tenant: Tenant, OptOutPath(id): OptOutPath) -> Result<OkResponse, Problem> {
     let store = room.intake.store();
     let found = store::opt_out::find_by_id(store, tenant.account().id, id).await?.ok_or_else(opt_out_not_found)?;
@@ -290,7 +286,7 @@ pub async fn delete(room: Arc<AppState>, tenant: Tenant, OptOutPath(id): OptOutP
     store::opt_out::delete(&mut batch, &found);
     match store.commit(batch).await {
         Ok(()) => Ok(OkResponse::OK),
-        // An opt-out never changes: it is gone.
+        // An opt-out is never updated, so a conflict means that it was deleted.
         Err(CommitError::Conflict { .. }) => Err(opt_out_not_found()),
         Err(error) => Err(commit_error_problem(error)),
     }

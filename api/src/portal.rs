@@ -1,38 +1,38 @@
-//! The partner portal's pages: what partners of a program see and do (completions-affiliate.md 2.7).
+//! Partner portal: the HTML pages for partners of an affiliate program (completions-affiliate.md 2.7).
 //!
 //! ```text
-//! GET  /portal/enter/{token}   a link of a minute: 302 to the portal, with a session's cookie
-//! GET  /portal/link/{token}    a mailed link: asks; its button (POST) lets in
-//! GET  /portal/payout/{token}  a mailed link: shows another payout destination; its button confirms it
-//! GET  /portal/{page}          a page of who has signed in; and: sign-in, join, style.css
-//! POST /portal/{form}          a form of a page; then 303 to what came of it
+//! GET  /portal/enter/{token}   login link of one minute: 302 to the portal with a session cookie
+//! GET  /portal/link/{token}    mailed login link: page with a button, whose POST signs in
+//! GET  /portal/payout/{token}  mailed link: shows the new payout destination; its POST confirms it
+//! GET  /portal/{page}          a page of the signed-in partner; also sign-in, join, style.css
+//! POST /portal/{form}          submits a form; 303 to a page that shows the result
 //! ```
 //!
-//! HTML without scripts, with one style sheet of our own; the policy allows nothing else. Text from outside is escaped by
-//! its type ([`html`]). Forms of who has signed in bring a token that only the session's own pages know; links of mail do
-//! nothing before their button is pressed. Pages name each other by relative addresses, so that they work on the program's
-//! own host as well as on ours, below a path too. What is done is done by the office (`affiliate/src/portal.rs`).
+//! The pages are HTML without scripts and with one style sheet; the Content-Security-Policy allows nothing else.
+//! [`html`] escapes all text that is not a literal of the program. Forms of a session carry a CSRF token. A mailed
+//! link changes nothing until its button is pressed. Pages use relative URLs, so that they work on the program's own
+//! host and below a path prefix. `affiliate/src/portal.rs` performs the changes.
 
-pub mod asked;
+mod chart;
 pub mod cookie;
 mod earnings;
 mod forms;
-mod frame;
 mod home;
 pub mod html;
 mod join;
+mod layout;
 mod links;
 mod payouts;
-mod picture;
 mod referrals;
+pub mod request;
 mod settings;
 mod sign_in;
-mod words;
+mod texts;
 
 use std::sync::Arc;
 
-use ::affiliate::portal::entrance::{PartnerSession, SignInContext};
-use ::affiliate::refusal::{AffiliateError, ConflictReason};
+use ::affiliate::error::{AffiliateError, ConflictReason};
+use ::affiliate::portal::login::{PartnerSession, SignInContext};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, SET_COOKIE};
 use http::header::{REFERRER_POLICY, X_FRAME_OPTIONS};
@@ -43,24 +43,24 @@ use mail::affiliate::program::AffiliateProgram;
 use mail::credential::SecretHash;
 use serde_json::{Value, json};
 
-use self::asked::{PortalFormPath, PortalIndex, PortalLinkPath, PortalPagePath, PortalPayoutPath, UsePortalLink};
-use self::frame::PageContext;
 use self::html::Html;
+use self::layout::PageContext;
+use self::request::{PortalFormPath, PortalIndex, PortalLinkPath, PortalPagePath, PortalPayoutPath, UsePortalLink};
 use crate::affiliate::refusal_problem;
 use crate::auth::login_log::LoginKind;
-use crate::call::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
+use crate::handler::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use crate::operations::{Operation, OperationBuilder, operation};
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::Schemas;
+use crate::state::AppState;
 
-pub use self::asked::PortalRequest;
+pub use self::request::PortalRequest;
 
-/// The pages, by the last part of their path.
+/// The pages, by the last segment of their path.
 pub const PAGES: &[&str] =
     &["home", "links", "referrals", "earnings", "payouts", "settings", "sign-in", "join", "style.css"];
 
-/// The forms, by the last part of their path.
+/// The forms, by the last segment of their path.
 pub const FORMS: &[&str] = &[
     "sign-in",
     "join",
@@ -76,19 +76,19 @@ pub const FORMS: &[&str] = &[
     "mail",
 ];
 
-/// The cookie by which the browser script knows a browser.
+/// The cookie by which the browser script recognises a browser.
 const VISITOR_COOKIE: &str = "stx_vid";
-/// The way to the other pages, of those one step below them.
+/// Relative path from a nested page to the other pages.
 const PARENT_PATH: &str = "../";
-/// Search engines do not list these pages.
+/// Keeps the pages out of search engines.
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
-/// What the pages may do: show the one style sheet, and send their own forms.
+/// Content-Security-Policy: one style sheet, images and forms of the same origin.
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
-/// The style sheet's address changes with its text.
+/// The URL of the style sheet contains a hash of its text, so it may be cached for ever.
 const STYLE_CACHE_CONTROL: &str = "public, max-age=31536000, immutable";
 
-/// What can be asked.
+/// The operations of the portal.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
     let of = |method, path, id, summary| -> OperationBuilder {
@@ -103,25 +103,25 @@ pub fn operations() -> Vec<Operation> {
     };
     let (get, post) = (Method::GET, Method::POST);
     vec![
-        of(get.clone(), "/portal", "open_portal", "The partner portal's door: leads to its first page").public(index),
+        of(get.clone(), "/portal", "open_portal", "Redirect to the first page of the partner portal").public(index),
         of(get.clone(), "/portal/{page}", "show_portal_page", "Show a page of the partner portal").public(page),
-        of(post.clone(), "/portal/{page}", "send_portal_form", "Send a form of the partner portal").public(submit_form),
-        of(get.clone(), "/portal/payouts/{id}", "show_portal_payout", "Show a partner a payout's receipt")
-            .public(payout),
-        of(get.clone(), "/portal/enter/{token}", "enter_portal", "Let a partner in by a login link, once")
+        of(post.clone(), "/portal/{page}", "send_portal_form", "Submit a form of the partner portal")
+            .public(submit_form),
+        of(get.clone(), "/portal/payouts/{id}", "show_portal_payout", "Show a payout receipt").public(payout),
+        of(get.clone(), "/portal/enter/{token}", "enter_portal", "Sign in with a login link (single use)")
             .public(enter_by_link),
-        of(get.clone(), "/portal/link/{token}", "show_portal_link", "Ask whether to sign in by a mailed link")
+        of(get.clone(), "/portal/link/{token}", "show_portal_link", "Show the sign-in page of a mailed link")
             .public(show_link),
-        of(post.clone(), "/portal/link/{token}", "use_portal_link", "Let a partner in by a mailed link, once")
+        of(post.clone(), "/portal/link/{token}", "use_portal_link", "Sign in with a mailed link (single use)")
             .public(use_link),
-        of(get, "/portal/payout/{token}", "show_payout_change", "Show where payouts would go from now on")
+        of(get, "/portal/payout/{token}", "show_payout_change", "Show a requested payout destination")
             .public(show_payout),
-        of(post, "/portal/payout/{token}", "confirm_payout_change", "Have payouts go where a link says")
+        of(post, "/portal/payout/{token}", "confirm_payout_change", "Confirm a payout destination")
             .public(confirm_payout),
     ]
 }
 
-/// A page, or where it leads.
+/// A page of the portal, a redirect, or the style sheet.
 #[derive(Debug)]
 pub struct PortalPage {
     status: StatusCode,
@@ -143,7 +143,7 @@ impl PortalPage {
 
     fn style_sheet() -> Self {
         let headers = vec![(CACHE_CONTROL, HeaderValue::from_static(STYLE_CACHE_CONTROL))];
-        let body = Bytes::from_static(frame::STYLE.as_bytes());
+        let body = Bytes::from_static(layout::STYLE.as_bytes());
         Self { status: StatusCode::OK, media_type: "text/css; charset=utf-8", headers, body }
     }
 
@@ -161,29 +161,33 @@ impl IntoResponse for PortalPage {
         ExtraResponse {
             status: 204,
             media_type: None,
-            about: "Nobody has asked for it yet: HEAD, a browser that looks ahead",
+            about: "A HEAD request or a browser's prefetch: the link is not used up",
         },
-        ExtraResponse { status: 302, media_type: None, about: "Into the portal" },
-        ExtraResponse { status: 303, media_type: None, about: "To the page that says what came of a form" },
-        ExtraResponse { status: 400, media_type: Some(HTML_MEDIA_TYPE), about: "A field will not do" },
-        ExtraResponse { status: 401, media_type: Some(HTML_MEDIA_TYPE), about: "Nobody has signed in" },
+        ExtraResponse { status: 302, media_type: None, about: "Redirect to the portal" },
+        ExtraResponse {
+            status: 303,
+            media_type: None,
+            about: "Redirect to the page that shows the result of the form",
+        },
+        ExtraResponse { status: 400, media_type: Some(HTML_MEDIA_TYPE), about: "A field is invalid" },
+        ExtraResponse { status: 401, media_type: Some(HTML_MEDIA_TYPE), about: "Not signed in" },
         ExtraResponse {
             status: 403,
             media_type: Some(HTML_MEDIA_TYPE),
-            about: "The partner may look only, or the form is not the session's",
+            about: "The partner may not make changes, or the CSRF token is invalid",
         },
-        ExtraResponse { status: 404, media_type: Some(HTML_MEDIA_TYPE), about: "There is no such page" },
+        ExtraResponse { status: 404, media_type: Some(HTML_MEDIA_TYPE), about: "Page not found" },
         ExtraResponse {
             status: 409,
             media_type: Some(HTML_MEDIA_TYPE),
-            about: "It is taken, or was changed meanwhile",
+            about: "Already in use, or changed concurrently",
         },
-        ExtraResponse { status: 410, media_type: Some(HTML_MEDIA_TYPE), about: "The link was used, or is too old" },
-        ExtraResponse { status: 429, media_type: Some(HTML_MEDIA_TYPE), about: "Too many tries" },
+        ExtraResponse { status: 410, media_type: Some(HTML_MEDIA_TYPE), about: "The link was used or has expired" },
+        ExtraResponse { status: 429, media_type: Some(HTML_MEDIA_TYPE), about: "Too many attempts" },
     ];
 
     fn describe(_: &mut Schemas) -> Value {
-        json!({"type": "string", "description": "A page for people"})
+        json!({"type": "string", "description": "An HTML page"})
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
@@ -193,7 +197,7 @@ impl IntoResponse for PortalPage {
     fn into_response(self) -> Result<Response, Problem> {
         let mut headers = vec![
             (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
-            // With `no-referrer` browsers would send our own forms with `Origin: null`.
+            // With `no-referrer` browsers would submit the forms with `Origin: null`.
             (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
             (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
             (ROBOTS, HeaderValue::from_static("noindex, nofollow")),
@@ -204,51 +208,52 @@ impl IntoResponse for PortalPage {
     }
 }
 
-/// Whether people reach us by TLS.
+/// True if the public base URL uses TLS.
 fn is_secure(room: &AppState) -> bool {
     room.options.base_url.starts_with("https://")
 }
 
-/// What of a refusal is the visitor's to mend, as a page's status and words; what is not, is an error.
+/// Status and text of an error that the visitor can correct; other errors become a `Problem`.
 fn refusal_text(room: &AppState, refusal: AffiliateError) -> Result<(StatusCode, String), Problem> {
     match &refusal {
         AffiliateError::Fields(fields) => {
-            let told: Vec<String> =
-                fields.iter().map(|(name, why)| format!("{} {why}", words::field_label(name))).collect();
-            Ok((StatusCode::BAD_REQUEST, told.join("; ")))
+            let messages: Vec<String> =
+                fields.iter().map(|(name, why)| format!("{} {why}", texts::field_label(name))).collect();
+            Ok((StatusCode::BAD_REQUEST, messages.join("; ")))
         }
         AffiliateError::Conflict(ConflictReason::PortalLinkExpired) => Ok((StatusCode::GONE, refusal.to_string())),
-        AffiliateError::Conflict(_) => Ok((StatusCode::CONFLICT, words::to_sentence(&refusal.to_string()))),
-        // The visitor can do nothing about the program's plan.
+        AffiliateError::Conflict(_) => Ok((StatusCode::CONFLICT, texts::to_sentence(&refusal.to_string()))),
+        // The visitor cannot change the program's plan.
         AffiliateError::Quota(_) => {
-            Ok((StatusCode::CONFLICT, "The program takes no more partners at the moment".to_owned()))
+            Ok((StatusCode::CONFLICT, "The program does not accept more partners at the moment".to_owned()))
         }
         AffiliateError::Forbidden(_) | AffiliateError::WrongMove(_) => {
-            Ok((StatusCode::FORBIDDEN, words::to_sentence(&refusal.to_string())))
+            Ok((StatusCode::FORBIDDEN, texts::to_sentence(&refusal.to_string())))
         }
-        AffiliateError::NotFound(_) => Ok((StatusCode::NOT_FOUND, words::to_sentence(&refusal.to_string()))),
+        AffiliateError::NotFound(_) => Ok((StatusCode::NOT_FOUND, texts::to_sentence(&refusal.to_string()))),
         _ => Err(refusal_problem(room, refusal)),
     }
 }
 
-/// Somebody who has signed in, or the page for who has not.
+/// The signed-in partner with the session token, or the page for visitors without a session.
 async fn require_partner_session(
     room: &AppState,
-    asked: &PortalRequest,
+    request: &PortalRequest,
 ) -> Result<Result<(PartnerSession, PortalToken), PortalPage>, Problem> {
     let fault = |refusal| refusal_problem(room, refusal);
-    let at_host = match &asked.host {
+    let at_host = match &request.host {
         Some(host) => room.affiliate.find_program_by_host(host).await.map_err(fault)?,
         None => None,
     };
-    let token = cookie::token(&asked.headers, is_secure(room));
+    let token = cookie::token(&request.headers, is_secure(room));
     if let Some(token) = &token {
-        let guest = room.affiliate.authenticate(token).await.map_err(fault)?;
-        // A program's own host is for its own partners.
-        let is_here =
-            |guest: &PartnerSession| at_host.as_ref().is_none_or(|program| program.account == guest.program.account);
-        if let Some(guest) = guest.filter(is_here) {
-            return Ok(Ok((guest, token.clone())));
+        let partner_session = room.affiliate.authenticate(token).await.map_err(fault)?;
+        // A program's own host serves only that program's partners.
+        let is_here = |partner_session: &PartnerSession| {
+            at_host.as_ref().is_none_or(|program| program.account == partner_session.program.account)
+        };
+        if let Some(partner_session) = partner_session.filter(is_here) {
+            return Ok(Ok((partner_session, token.clone())));
         }
     }
     let program = match (at_host, token) {
@@ -259,45 +264,51 @@ async fn require_partner_session(
     Ok(Err(PortalPage::new(StatusCode::UNAUTHORIZED, sign_in::signed_out_page(program.as_ref()))))
 }
 
-/// The program that a page without a session is about: by the key in its address, or by the host.
-async fn find_program(room: &AppState, asked: &PortalRequest, key: &str) -> Result<Option<AffiliateProgram>, Problem> {
+/// The program of a page without a session: by the publishable key in the URL, else by the host.
+async fn find_program(
+    room: &AppState,
+    request: &PortalRequest,
+    key: &str,
+) -> Result<Option<AffiliateProgram>, Problem> {
     let fault = |refusal| refusal_problem(room, refusal);
     if !key.is_empty() {
         return room.affiliate.find_portal_by_key(key).await.map_err(fault);
     }
-    match &asked.host {
+    match &request.host {
         Some(host) => room.affiliate.find_program_by_host(host).await.map_err(fault),
         None => Ok(None),
     }
 }
 
-/// The page for an address that leads to no program: what is missing in it.
+/// The page for a URL that names no program.
 fn no_program_page(key: &str) -> PortalPage {
     let text = if key.is_empty() {
-        "The address does not say which program this is about: its key is missing (?key=pk_…). Open the page from the \
-         product whose partner you are, or from a mail of it. Only at a host of its own (portal_domain) a program \
-         needs no key."
+        "The address has no program key (?key=pk_…). Open the page from the product whose partner you are, or from \
+         one of its emails. A program needs no key only on its own host (portal_domain)."
     } else {
-        "No partner program has the key that stands in the address."
+        "No partner program has the key in this address."
     };
-    PortalPage::new(StatusCode::NOT_FOUND, frame::message_page("", "Which program?", text))
+    PortalPage::new(StatusCode::NOT_FOUND, layout::message_page("", "Program not found", text))
 }
 
-/// `up` is the way to the other pages.
+/// `up` is the relative path to the other pages.
 fn not_found_page(up: &'static str) -> PortalPage {
-    PortalPage::new(StatusCode::NOT_FOUND, frame::message_page(up, "No such page", "There is nothing at this address."))
+    PortalPage::new(
+        StatusCode::NOT_FOUND,
+        layout::message_page(up, "Page not found", "There is no page at this address."),
+    )
 }
 
 fn expired_link_page() -> PortalPage {
-    let text = "The link was used already, or is too old: each works once, and for a short time. Ask for another where \
-                you found it.";
-    PortalPage::new(StatusCode::GONE, frame::message_page(PARENT_PATH, "This link is over", text))
+    let text = "Each link works once and for a short time; this one was used or has expired. Request a new link \
+                where you got this one.";
+    PortalPage::new(StatusCode::GONE, layout::message_page(PARENT_PATH, "This link has expired", text))
 }
 
 /// `GET /portal`.
 ///
 /// # Errors
-/// None.
+/// Never fails.
 pub async fn index(_: Arc<AppState>, _: PortalIndex) -> Result<PortalPage, Problem> {
     PortalPage::redirect(StatusCode::FOUND, "portal/home")
 }
@@ -306,25 +317,25 @@ pub async fn index(_: Arc<AppState>, _: PortalIndex) -> Result<PortalPage, Probl
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn page(room: Arc<AppState>, PortalPagePath(asked): PortalPagePath) -> Result<PortalPage, Problem> {
-    match asked.path_segment.as_str() {
+pub async fn page(room: Arc<AppState>, PortalPagePath(request): PortalPagePath) -> Result<PortalPage, Problem> {
+    match request.path_segment.as_str() {
         "style.css" => return Ok(PortalPage::style_sheet()),
-        "sign-in" => return sign_in::show(&room, &asked).await,
-        "join" => return join::show_form(&room, &asked).await,
+        "sign-in" => return sign_in::show(&room, &request).await,
+        "join" => return join::show_form(&room, &request).await,
         name if !PAGES.contains(&name) => return Ok(not_found_page("")),
         _ => {}
     }
-    let (guest, token) = match require_partner_session(&room, &asked).await? {
-        Ok(seated) => seated,
+    let (partner_session, token) = match require_partner_session(&room, &request).await? {
+        Ok(signed_in) => signed_in,
         Err(page) => return Ok(page),
     };
-    let view = PageContext::new(&guest, &token, &asked);
-    Ok(PortalPage::new(StatusCode::OK, render_page(&room, &asked.path_segment, &view).await?))
+    let view = PageContext::new(&partner_session, &token, &request);
+    Ok(PortalPage::new(StatusCode::OK, render_page(&room, &request.path_segment, &view).await?))
 }
 
-/// A page of who has signed in.
+/// Renders a page of a signed-in partner.
 async fn render_page(room: &AppState, name: &str, view: &PageContext<'_>) -> Result<Html, Problem> {
-    let drawn = match name {
+    let rendered = match name {
         "links" => links::show(room, view).await,
         "referrals" => referrals::show(room, view).await,
         "earnings" => earnings::show(room, view).await,
@@ -332,20 +343,20 @@ async fn render_page(room: &AppState, name: &str, view: &PageContext<'_>) -> Res
         "settings" => settings::show(room, view).await,
         _ => home::show(room, view).await,
     };
-    drawn.map_err(|refusal| refusal_problem(room, refusal))
+    rendered.map_err(|refusal| refusal_problem(room, refusal))
 }
 
 /// `GET /portal/payouts/{id}`.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn payout(room: Arc<AppState>, PortalPayoutPath(asked): PortalPayoutPath) -> Result<PortalPage, Problem> {
-    let (guest, token) = match require_partner_session(&room, &asked).await? {
-        Ok(seated) => seated,
+pub async fn payout(room: Arc<AppState>, PortalPayoutPath(request): PortalPayoutPath) -> Result<PortalPage, Problem> {
+    let (partner_session, token) = match require_partner_session(&room, &request).await? {
+        Ok(signed_in) => signed_in,
         Err(page) => return Ok(page),
     };
-    let view = PageContext::new(&guest, &token, &asked).nested();
-    let receipt = payouts::receipt(&room, &view, &asked.path_segment).await;
+    let view = PageContext::new(&partner_session, &token, &request).nested();
+    let receipt = payouts::receipt(&room, &view, &request.path_segment).await;
     let receipt = receipt.map_err(|refusal| refusal_problem(&room, refusal))?;
     Ok(receipt.map_or_else(|| not_found_page(PARENT_PATH), |receipt| PortalPage::new(StatusCode::OK, receipt)))
 }
@@ -354,108 +365,110 @@ pub async fn payout(room: Arc<AppState>, PortalPayoutPath(asked): PortalPayoutPa
 ///
 /// # Errors
 /// The store cannot be read or written.
-pub async fn submit_form(room: Arc<AppState>, PortalFormPath(asked): PortalFormPath) -> Result<PortalPage, Problem> {
-    match asked.path_segment.as_str() {
+pub async fn submit_form(room: Arc<AppState>, PortalFormPath(request): PortalFormPath) -> Result<PortalPage, Problem> {
+    match request.path_segment.as_str() {
         name if !FORMS.contains(&name) => return Ok(not_found_page("")),
-        _ if asked.is_cross_site => return Ok(forged_form_page("")),
-        "sign-in" => return sign_in::request_link(&room, &asked).await,
-        "join" => return join::submit_form(&room, &asked).await,
+        _ if request.is_cross_site => return Ok(forged_form_page("")),
+        "sign-in" => return sign_in::request_link(&room, &request).await,
+        "join" => return join::submit_form(&room, &request).await,
         _ => {}
     }
-    let (guest, token) = match require_partner_session(&room, &asked).await? {
-        Ok(seated) => seated,
+    let (partner_session, token) = match require_partner_session(&room, &request).await? {
+        Ok(signed_in) => signed_in,
         Err(page) => return Ok(page),
     };
-    // Hashes are compared: how much of two of them is the same tells nothing.
-    let given = SecretHash::from_bytes(asked.form.get("csrf").as_bytes());
+    // Compare hashes: the timing of the comparison reveals nothing about the token.
+    let given = SecretHash::from_bytes(request.form.get("csrf").as_bytes());
     if given != SecretHash::from_bytes(token.csrf().as_bytes()) {
         return Ok(forged_form_page(""));
     }
-    forms::submit(&room, (&guest, &token), &asked).await
+    forms::submit(&room, (&partner_session, &token), &request).await
 }
 
-/// The answer to a form that no page of ours has sent.
+/// The response to a form with a missing or wrong CSRF token, or from another site.
 fn forged_form_page(up: &'static str) -> PortalPage {
-    let text =
-        "This form was not sent from a page of the portal as it is now. Go back, load the page anew, and try again.";
-    PortalPage::new(StatusCode::FORBIDDEN, frame::message_page(up, "Not from here", text))
+    let text = "This form is out of date or was not sent from the portal. Go back, reload the page, and try again.";
+    PortalPage::new(StatusCode::FORBIDDEN, layout::message_page(up, "Form not accepted", text))
 }
 
-/// The first page, for a redirect: whatever stands before our paths stands before it.
-fn home_url(room: &AppState, asked: &PortalRequest) -> String {
+/// The redirect target after sign-in: the first page, with the path prefix of the base URL on its own host.
+fn home_url(room: &AppState, request: &PortalRequest) -> String {
     let own = room.options.base_url.parse::<http::Uri>().ok();
     let is_own = |url: &http::Uri| {
-        let host = asked.host.as_ref().map(ToString::to_string);
+        let host = request.host.as_ref().map(ToString::to_string);
         url.host().is_some_and(|own| host.is_none_or(|host| own.eq_ignore_ascii_case(&host)))
     };
     let path = own.filter(is_own).map(|url| url.path().trim_end_matches('/').to_owned());
     format!("{}/portal/home", path.unwrap_or_default())
 }
 
-/// Lets in who comes by a link that lets in.
+/// Uses up a login link: sets the session cookie and redirects to the portal.
 async fn sign_in_with_link(
     room: &AppState,
-    asked: &PortalRequest,
+    request: &PortalRequest,
     secret: &PortalLinkSecret,
     status: StatusCode,
 ) -> Result<PortalPage, Problem> {
-    let visitor = cookie::values(&asked.headers, VISITOR_COOKIE).next().map(str::to_owned);
-    let seen = SignInContext { visitor, from: asked.client_ip };
+    let visitor = cookie::values(&request.headers, VISITOR_COOKIE).next().map(str::to_owned);
+    let seen = SignInContext { visitor, from: request.client_ip };
     match room.affiliate.sign_in(secret, &seen).await {
-        Ok((token, guest)) => {
-            let (now, email) = (room.intake.clock().now(), guest.partner.email.to_string());
-            room.sign_in_limiter.remember_partner_network(asked.client_ip, (guest.program.id, &email), now);
-            let to = PortalPage::redirect(status, &home_url(room, asked))?;
+        Ok((token, partner_session)) => {
+            let (now, email) = (room.intake.clock().now(), partner_session.partner.email.to_string());
+            room.sign_in_limiter.remember_partner_network(request.client_ip, (partner_session.program.id, &email), now);
+            let to = PortalPage::redirect(status, &home_url(room, request))?;
             Ok(to.with_cookie(cookie::set_cookie(&token, is_secure(room))))
         }
-        Err(AffiliateError::Conflict(ConflictReason::PortalLinkExpired)) => Ok(refused_link(room, asked)),
+        Err(AffiliateError::Conflict(ConflictReason::PortalLinkExpired)) => Ok(refused_link(room, request)),
         Err(refusal) => Err(refusal_problem(room, refusal)),
     }
 }
 
-/// Logs a link that lets nobody in, and says that it is over.
-fn refused_link(room: &AppState, asked: &PortalRequest) -> PortalPage {
+/// Logs a used or expired link and returns the page for it.
+fn refused_link(room: &AppState, request: &PortalRequest) -> PortalPage {
     let now = room.intake.clock().now();
-    room.login_log.failed(LoginKind::PortalLink, asked.client_ip, "used_or_expired", now);
+    room.login_log.failed(LoginKind::PortalLink, request.client_ip, "used_or_expired", now);
     expired_link_page()
 }
 
-/// `GET /portal/enter/{token}`: the program's server has asked for the link a moment ago, and sent a browser here. Who
-/// only looks ahead, does not use it up.
+/// `GET /portal/enter/{token}`: the program's server created the link and redirected the browser here. A prefetch
+/// does not use up the link.
 ///
 /// # Errors
 /// The store cannot be read or written.
-pub async fn enter_by_link(room: Arc<AppState>, PortalLinkPath(asked): PortalLinkPath) -> Result<PortalPage, Problem> {
-    let Some(secret) = PortalLinkSecret::parse(&asked.path_segment) else { return Ok(expired_link_page()) };
-    if !asked.is_prefetch {
-        let behind =
+pub async fn enter_by_link(
+    room: Arc<AppState>,
+    PortalLinkPath(request): PortalLinkPath,
+) -> Result<PortalPage, Problem> {
+    let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
+    if !request.is_prefetch {
+        let found =
             room.affiliate.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&room, refusal))?;
-        // A link of mail is not followed by looking at it, wherever somebody puts it.
-        let is_login = |door: &::affiliate::portal::entrance::LoginTarget| {
-            door.link.purpose == mail::affiliate::portal::PortalLinkPurpose::Login
+        // A mailed link needs its button, even if somebody places it in this URL.
+        let is_login = |target: &::affiliate::portal::login::LoginTarget| {
+            target.link.purpose == mail::affiliate::portal::PortalLinkPurpose::Login
         };
-        return match behind.filter(is_login) {
-            Some(_) => sign_in_with_link(&room, &asked, &secret, StatusCode::FOUND).await,
-            None => Ok(refused_link(&room, &asked)),
+        return match found.filter(is_login) {
+            Some(_) => sign_in_with_link(&room, &request, &secret, StatusCode::FOUND).await,
+            None => Ok(refused_link(&room, &request)),
         };
     }
-    let behind = room.affiliate.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&room, refusal))?;
-    if behind.is_none() {
+    let found = room.affiliate.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&room, refusal))?;
+    if found.is_none() {
         return Ok(expired_link_page());
     }
     let nothing = Bytes::new();
     Ok(PortalPage { status: StatusCode::NO_CONTENT, media_type: HTML_MEDIA_TYPE, headers: Vec::new(), body: nothing })
 }
 
-/// `GET /portal/link/{token}`: a page with a button. It uses nothing up.
+/// `GET /portal/link/{token}`: a page with a button. Showing it does not use up the link.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn show_link(room: Arc<AppState>, PortalLinkPath(asked): PortalLinkPath) -> Result<PortalPage, Problem> {
-    let Some(secret) = PortalLinkSecret::parse(&asked.path_segment) else { return Ok(expired_link_page()) };
-    let behind = room.affiliate.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&room, refusal))?;
-    Ok(match behind.filter(|door| door.link.purpose.signs_in()) {
-        Some(door) => PortalPage::new(StatusCode::OK, sign_in::link_page(&door)),
+pub async fn show_link(room: Arc<AppState>, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage, Problem> {
+    let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
+    let found = room.affiliate.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&room, refusal))?;
+    Ok(match found.filter(|target| target.link.purpose.signs_in()) {
+        Some(target) => PortalPage::new(StatusCode::OK, sign_in::link_page(&target)),
         None => expired_link_page(),
     })
 }
@@ -464,23 +477,23 @@ pub async fn show_link(room: Arc<AppState>, PortalLinkPath(asked): PortalLinkPat
 ///
 /// # Errors
 /// The store cannot be read or written.
-pub async fn use_link(room: Arc<AppState>, UsePortalLink(asked): UsePortalLink) -> Result<PortalPage, Problem> {
-    if asked.is_cross_site {
+pub async fn use_link(room: Arc<AppState>, UsePortalLink(request): UsePortalLink) -> Result<PortalPage, Problem> {
+    if request.is_cross_site {
         return Ok(forged_form_page(PARENT_PATH));
     }
-    let Some(secret) = PortalLinkSecret::parse(&asked.path_segment) else { return Ok(expired_link_page()) };
-    sign_in_with_link(&room, &asked, &secret, StatusCode::SEE_OTHER).await
+    let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
+    sign_in_with_link(&room, &request, &secret, StatusCode::SEE_OTHER).await
 }
 
-/// `GET /portal/payout/{token}`: a page with a button. It changes nothing.
+/// `GET /portal/payout/{token}`: a page with a button. Showing it changes nothing.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn show_payout(room: Arc<AppState>, PortalLinkPath(asked): PortalLinkPath) -> Result<PortalPage, Problem> {
-    let Some(secret) = PortalLinkSecret::parse(&asked.path_segment) else { return Ok(expired_link_page()) };
+pub async fn show_payout(room: Arc<AppState>, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage, Problem> {
+    let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
     let change = room.affiliate.find_payout_change(&secret).await.map_err(|refusal| refusal_problem(&room, refusal))?;
     Ok(match change {
-        Some((door, payout)) => PortalPage::new(StatusCode::OK, settings::confirm_payout_page(&door, &payout)),
+        Some((target, payout)) => PortalPage::new(StatusCode::OK, settings::confirm_payout_page(&target, &payout)),
         None => expired_link_page(),
     })
 }
@@ -489,21 +502,23 @@ pub async fn show_payout(room: Arc<AppState>, PortalLinkPath(asked): PortalLinkP
 ///
 /// # Errors
 /// The store cannot be read or written.
-pub async fn confirm_payout(room: Arc<AppState>, UsePortalLink(asked): UsePortalLink) -> Result<PortalPage, Problem> {
-    if asked.is_cross_site {
+pub async fn confirm_payout(room: Arc<AppState>, UsePortalLink(request): UsePortalLink) -> Result<PortalPage, Problem> {
+    if request.is_cross_site {
         return Ok(forged_form_page(PARENT_PATH));
     }
-    let Some(secret) = PortalLinkSecret::parse(&asked.path_segment) else { return Ok(expired_link_page()) };
+    let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
     match room.affiliate.confirm_payout_change(&secret).await {
         Ok(shown) => Ok(PortalPage::new(StatusCode::OK, settings::payout_changed_page(&shown))),
         Err(refusal) => match refusal_text(&room, refusal)? {
             (StatusCode::GONE, _) => Ok(expired_link_page()),
-            (status, text) => Ok(PortalPage::new(status, frame::message_page(PARENT_PATH, "This did not work", &text))),
+            (status, text) => {
+                Ok(PortalPage::new(status, layout::message_page(PARENT_PATH, "This did not work", &text)))
+            }
         },
     }
 }
 
-/// Whether a partner may change anything here.
-fn can_edit(guest: &PartnerSession) -> bool {
-    guest.partner.status == PartnerStatus::Active
+/// Returns whether the partner may change anything in the portal.
+fn can_edit(partner_session: &PartnerSession) -> bool {
+    partner_session.partner.status == PartnerStatus::Active
 }

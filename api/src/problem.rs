@@ -1,8 +1,8 @@
-//! A problem: what went wrong with a request, as the client reads it and as the log keeps it.
+//! `Problem`: an error response of the API, and the table of all error codes.
 //!
-//! The one place where errors become wire: `{"error": {message, code, details?, upgrade_url?,
-//! request_id, doc_url}}` (email-api.md "Errors", completions-email.md 2.1). The cause of a 500 is a
-//! field of its own that never leaves the house.
+//! This is the only place that writes errors to the wire: `{"error": {message, code, details?, upgrade_url?,
+//! request_id, doc_url}}` (email-api.md "Errors", completions-email.md 2.1). The cause of a 500 is a separate field,
+//! which is logged and never sent to the client.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use mail::id::{EmailId, RequestId};
 use mail::quota::QuotaExceeded;
 use mail::suppression::{BlockReason, BlockedRecipient};
 use mail::usage::{ExceededCap, UsagePeriod};
-use queue::quota::StorageQuotaError;
-use queue::rate::RateLimitStatus;
-use queue::refusal::SubmitError;
+use queue::rate_limit::RateLimitStatus;
+use queue::storage_quota::StorageQuotaError;
+use queue::submit_error::SubmitError;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use store::access::Denial;
@@ -26,21 +26,20 @@ use store::engine::ReadError;
 
 use crate::emails::view::JsonTimestamp;
 
-/// How many field errors are told at once; a body can hold many thousands.
+/// Most field errors in one response; a body can contain many thousands.
 pub const FIELD_ERRORS_MAX: usize = 50;
-/// After how many seconds a client may try again when the service is short of something.
+/// `Retry-After` in seconds when memory or another short-lived resource is exhausted.
 const RETRY_AFTER_S: u32 = 1;
-/// The same when it takes longer: an operator must act first (a full disk, a restart), or many rows are counted.
+/// `Retry-After` in seconds for longer outages: a full disk, a restart, or a recount of many rows.
 pub(crate) const OUTAGE_RETRY_AFTER_S: u32 = 10;
 
-/// A code of the error table: what it is called, with which status it comes, when.
+/// A row of the error table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorCode {
-    /// The word on the wire.
+    /// The `code` of the response body.
     pub word: &'static str,
-    /// The HTTP status.
     pub status: u16,
-    /// When it comes, for the documentation.
+    /// The description in the OpenAPI document.
     pub when: &'static str,
 }
 
@@ -55,43 +54,43 @@ macro_rules! codes {
 }
 
 codes! {
-    BAD_REQUEST 400 "bad_request" "What came is not HTTP.";
-    INVALID_JSON 400 "invalid_json" "The body is not JSON.";
-    VALIDATION_ERROR 400 "validation_error" "A field is missing or will not do; `details.fields` names each.";
-    INVALID_IDEMPOTENCY_KEY 400 "invalid_idempotency_key" "`Idempotency-Key` is 1 to 256 printable characters.";
-    INVALID_CURSOR 400 "invalid_cursor" "The cursor is not one that this list gave.";
-    UNAUTHORIZED 401 "unauthorized" "The API key is missing, invalid, revoked or expired, or the session is; `details.reason` says which.";
-    FORBIDDEN 403 "forbidden" "The scope of the API key, or the role of the user, does not allow it.";
-    REAUTHENTICATION_REQUIRED 403 "reauthentication_required" "The session signed in too long ago for this: sign in again.";
+    BAD_REQUEST 400 "bad_request" "Malformed HTTP request.";
+    INVALID_JSON 400 "invalid_json" "The body is not valid JSON.";
+    VALIDATION_ERROR 400 "validation_error" "A field is missing or invalid; `details.fields` names each.";
+    INVALID_IDEMPOTENCY_KEY 400 "invalid_idempotency_key" "`Idempotency-Key` must be 1 to 256 printable characters.";
+    INVALID_CURSOR 400 "invalid_cursor" "Invalid cursor: it was not returned by this list.";
+    UNAUTHORIZED 401 "unauthorized" "The API key or session is missing, invalid, revoked or expired; `details.reason` says which.";
+    FORBIDDEN 403 "forbidden" "The scope of the API key or the role of the user does not allow this.";
+    REAUTHENTICATION_REQUIRED 403 "reauthentication_required" "The session signed in too long ago for this operation: sign in again.";
     DOMAIN_NOT_VERIFIED 403 "domain_not_verified" "The domain of `from` is not verified for the account.";
-    SANDBOX_RESTRICTED 403 "sandbox_restricted" "The sandbox sender reaches the account's own address only.";
-    PRODUCTION_ACCESS_REQUIRED 403 "production_access_required" "Other recipients need production access.";
+    SANDBOX_RESTRICTED 403 "sandbox_restricted" "The sandbox sender can only send to the account's own address.";
+    PRODUCTION_ACCESS_REQUIRED 403 "production_access_required" "Sending to other recipients requires production access.";
     IP_NOT_ALLOWED 403 "ip_not_allowed" "The API key may not be used from this address.";
     ACCOUNT_SUSPENDED 403 "account_suspended" "The account is suspended.";
-    NOT_FOUND 404 "not_found" "There is no such thing, or it belongs to somebody else.";
-    METHOD_NOT_ALLOWED 405 "method_not_allowed" "The path exists, but not with this method; see `Allow`.";
-    REQUEST_TIMEOUT 408 "request_timeout" "The body came too slowly.";
-    IDEMPOTENCY_CONFLICT 409 "idempotency_conflict" "The key was used for another request; take a new one.";
-    IDEMPOTENCY_IN_PROGRESS 409 "idempotency_in_progress" "A request with this key is at work; see `retry-after`.";
-    DOMAIN_CLAIMED 409 "domain_claimed" "Another account has the domain; `details` says how to claim it.";
-    CONFLICT 409 "conflict" "It is there already, or was changed meanwhile, or must stay.";
-    GONE 410 "gone" "The link was used, or is too old.";
-    PAYLOAD_TOO_LARGE 413 "payload_too_large" "The body, or the message made of it, is too large.";
-    RECIPIENT_BLOCKED 422 "validation_error" "Recipients are suppressed, or opted out of the category: `details`.";
-    UPSTREAM_ERROR 422 "upstream_error" "Another party refused for good: a mail server, or a provider that was asked to act.";
-    PLAN_LIMIT 429 "plan_limit" "The plan's daily or monthly limit is reached; `upgrade_url`, if there is one, leads to a larger plan.";
-    PLAN_FULL 403 "plan_limit" "The plan includes no more of what `details.limit` names; `upgrade_url`, if there is one, leads to a larger plan.";
-    UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, as it is or in gzip or zstd.";
-    RATE_LIMIT_EXCEEDED 429 "rate_limit_exceeded" "More requests than the plan includes; see `retry-after`.";
-    HEADERS_TOO_LARGE 431 "headers_too_large" "The header has too many fields, or too many bytes.";
-    INTERNAL_ERROR 500 "internal_error" "A fault of the service; the request id finds it in the log.";
-    MAIL_SERVER_ERROR 502 "mail_server_error" "The mail server failed at this email (signing it, say); nothing was accepted.";
-    SERVICE_UNAVAILABLE 503 "service_unavailable" "Not now; nothing was accepted. Try again after `retry-after`.";
-    SEND_UNCONFIRMED 504 "send_unconfirmed" "Whether the email was accepted is not known; it may be delivered.";
+    NOT_FOUND 404 "not_found" "Not found.";
+    METHOD_NOT_ALLOWED 405 "method_not_allowed" "The path does not support this method; see `Allow`.";
+    REQUEST_TIMEOUT 408 "request_timeout" "The body arrived too slowly.";
+    IDEMPOTENCY_CONFLICT 409 "idempotency_conflict" "The idempotency key was used for a different request; use a new one.";
+    IDEMPOTENCY_IN_PROGRESS 409 "idempotency_in_progress" "A request with this key is in progress; see `retry-after`.";
+    DOMAIN_CLAIMED 409 "domain_claimed" "The domain belongs to another account; `details` says how to claim it.";
+    CONFLICT 409 "conflict" "It already exists, was changed concurrently, or cannot be changed in its state.";
+    GONE 410 "gone" "The link was used or has expired.";
+    PAYLOAD_TOO_LARGE 413 "payload_too_large" "The body, or the message composed from it, is too large.";
+    RECIPIENT_BLOCKED 422 "validation_error" "Recipients are suppressed or opted out of the category; see `details`.";
+    UPSTREAM_ERROR 422 "upstream_error" "A remote mail server or provider rejected the request permanently.";
+    PLAN_LIMIT 429 "plan_limit" "The daily or monthly limit of the plan is reached; see `upgrade_url`, if present.";
+    PLAN_FULL 403 "plan_limit" "The plan's quota of `details.limit` is used up; see `upgrade_url`, if present.";
+    UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, optionally compressed with gzip or zstd.";
+    RATE_LIMIT_EXCEEDED 429 "rate_limit_exceeded" "Too many requests; see `retry-after`.";
+    HEADERS_TOO_LARGE 431 "headers_too_large" "The header section has too many fields or bytes.";
+    INTERNAL_ERROR 500 "internal_error" "Internal error; the request id identifies it in the server log.";
+    MAIL_SERVER_ERROR 502 "mail_server_error" "The mail server could not process the email, for example sign it; nothing was accepted.";
+    SERVICE_UNAVAILABLE 503 "service_unavailable" "Temporarily unavailable; nothing was accepted. Retry after `retry-after`.";
+    SEND_UNCONFIRMED 504 "send_unconfirmed" "It is unknown whether the email was accepted; it may be delivered.";
 }
 
 impl ErrorCode {
-    /// What it is called among all: its word, and its status where an earlier one has that word.
+    /// The name in the OpenAPI document: the code, with the status appended where an earlier row has the same code.
     #[must_use]
     pub fn name(&self) -> String {
         match Self::ALL.iter().find(|other| other.word == self.word) {
@@ -100,7 +99,7 @@ impl ErrorCode {
         }
     }
 
-    /// The codes of whatever sends: the account may not, or not now, or nobody knows whether it did.
+    /// The errors of every operation that sends email.
     pub const SENDING: &'static [Self] = &[
         Self::DOMAIN_NOT_VERIFIED,
         Self::SANDBOX_RESTRICTED,
@@ -116,7 +115,7 @@ impl ErrorCode {
     ];
 }
 
-/// What went wrong with a request.
+/// An error response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem(Box<ProblemParts>);
 
@@ -130,11 +129,11 @@ struct ProblemParts {
     cause: Option<String>,
 }
 
-/// The text of the one answer to a missing, wrong or revoked key (email-api.md, "Authentication").
+/// The message of every 401: it does not reveal whether a key is missing, wrong or revoked (email-api.md,
+/// "Authentication").
 const UNAUTHORIZED: &str = "Unauthorized";
 
 impl Problem {
-    /// A problem of this code.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self(Box::new(ProblemParts {
@@ -147,7 +146,7 @@ impl Problem {
         }))
     }
 
-    /// The key or session does not let in.
+    /// 401: the key or session is not accepted.
     #[must_use]
     pub fn unauthorized(why: Denial) -> Self {
         Self::new(ErrorCode::UNAUTHORIZED, UNAUTHORIZED)
@@ -155,13 +154,13 @@ impl Problem {
             .with_header(http::header::WWW_AUTHENTICATE, "Bearer")
     }
 
-    /// There is no such thing (for this tenant).
+    /// 404: the object does not exist or belongs to another account.
     #[must_use]
     pub fn not_found(noun: &str) -> Self {
         Self::new(ErrorCode::NOT_FOUND, format!("No such {noun}"))
     }
 
-    /// A fault of our own; `cause` goes to the log only.
+    /// 500: a fault of the service; `cause` is logged and not sent.
     #[must_use]
     pub fn internal(cause: impl ToString) -> Self {
         let mut problem = Self::new(ErrorCode::INTERNAL_ERROR, "Internal error");
@@ -169,7 +168,7 @@ impl Problem {
         problem
     }
 
-    /// Not now. Nothing was accepted.
+    /// 503: nothing was accepted, and an idempotency key is released.
     #[must_use]
     pub fn unavailable(message: impl Into<String>, retry_after_s: u32) -> Self {
         Self::new(ErrorCode::SERVICE_UNAVAILABLE, message)
@@ -177,15 +176,15 @@ impl Problem {
             .with_header(http::header::RETRY_AFTER, retry_after_s.to_string())
     }
 
-    /// The store cannot be read now; `cause` goes to the log only.
+    /// 503: the store cannot be read; `cause` is logged and not sent.
     #[must_use]
     pub fn outage(cause: impl ToString) -> Self {
-        let mut problem = Self::unavailable("The service cannot answer now; try again", OUTAGE_RETRY_AFTER_S);
+        let mut problem = Self::unavailable("Temporarily unavailable; try again", OUTAGE_RETRY_AFTER_S);
         problem.0.cause = Some(cause.to_string());
         problem
     }
 
-    /// More requests than the plan includes.
+    /// 429: the account exceeded its requests per second.
     #[must_use]
     pub fn rate_limited(standing: RateLimitStatus) -> Self {
         let RateLimitStatus { limit, reset_s, .. } = standing;
@@ -195,23 +194,23 @@ impl Problem {
             .with_header(http::header::RETRY_AFTER, reset_s.to_string())
     }
 
-    /// An account has had more asked of name servers than it may.
+    /// 429: the account exceeded its DNS lookups.
     #[must_use]
     pub fn dns_lookups_limited(retry_after: Duration) -> Self {
         let seconds = retry_after.as_millis().div_ceil(1_000).max(1);
-        let message = format!("Too many questions were asked of name servers; try again in {seconds} s");
+        let message = format!("Too many DNS lookups; try again in {seconds} s");
         Self::new(ErrorCode::RATE_LIMIT_EXCEEDED, message)
             .with_details(json!({"reason": "dns_questions"}))
             .with_header(http::header::RETRY_AFTER, seconds.to_string())
     }
 
-    /// Too many bytes are being worked on.
+    /// 503: the memory budget is exhausted.
     #[must_use]
     pub fn busy() -> Self {
         Self::unavailable("The service is busy; try again shortly", RETRY_AFTER_S)
     }
 
-    /// One field will not do.
+    /// 400: one invalid field.
     #[must_use]
     pub fn field(name: &str, message: impl Into<String>) -> Self {
         let mut fields = FieldErrors::default();
@@ -219,14 +218,14 @@ impl Problem {
         fields.into()
     }
 
-    /// With these particulars.
+    /// Replaces the details.
     #[must_use]
     pub fn with_details(mut self, details: Value) -> Self {
         self.0.details = Some(details);
         self
     }
 
-    /// With one more of the particulars.
+    /// Adds one member to the details.
     #[must_use]
     pub fn with_detail(mut self, name: &str, value: Value) -> Self {
         match &mut self.0.details {
@@ -238,45 +237,43 @@ impl Problem {
         self
     }
 
-    /// With a header field of the answer.
+    /// Adds a header field to the response.
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
         self.0.headers.push((name, value.into()));
         self
     }
 
-    /// With where an account gets more, if the operator has such a page.
+    /// Sets `upgrade_url`, if the operator configured one.
     #[must_use]
     pub fn with_upgrade_url(mut self, url: Option<&str>) -> Self {
         self.0.upgrade_url = url.map(str::to_owned);
         self
     }
 
-    /// The code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         self.0.code
     }
 
-    /// What the log keeps: the cause of a fault of our own.
+    /// The cause of a fault, for the log.
     #[must_use]
     pub fn cause(&self) -> Option<&str> {
         self.0.cause.as_deref()
     }
 
-    /// Header fields that the answer carries.
+    /// Additional header fields of the response.
     #[must_use]
     pub fn headers(&self) -> &[(HeaderName, String)] {
         &self.0.headers
     }
 
-    /// The HTTP status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.0.code.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// The body of the answer.
+    /// The response body.
     #[must_use]
     pub fn body(&self, request_id: RequestId, base_url: &str) -> Bytes {
         let wire = ErrorEnvelope {
@@ -292,7 +289,7 @@ impl Problem {
         serde_json::to_vec(&wire).unwrap_or_default().into()
     }
 
-    /// What the error of one entry of a batch is.
+    /// The error of one entry of a batch response.
     #[must_use]
     pub fn batch_entry_error(&self) -> Value {
         let mut entry = json!({"message": self.0.message, "code": self.0.code.word});
@@ -305,16 +302,15 @@ impl Problem {
         entry
     }
 
-    /// Whether the same request may be taken later, as it is: what is kept under an idempotency key leaves
-    /// room for that.
+    /// True if the same request may succeed later unchanged. Such an error is not stored under an idempotency key.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self.0.code.status, 429 | 500 | 502 | 503) || self.0.code == ErrorCode::IDEMPOTENCY_IN_PROGRESS
     }
 
-    /// The problem of a batch that is sent whole or not at all: each email that cannot be, by its place.
-    /// When one status holds for all of them it is the answer's, with what its header says and with those
-    /// particulars that are the same for all; else the request as a whole will not do: 400.
+    /// The error of a batch that is accepted whole or not at all; `details.errors` lists each refused email by its
+    /// index. If all refusals have the same status, the response has that status, their header fields and their
+    /// common details; else it is 400.
     #[must_use]
     pub fn from_batch(refused: &[(usize, Self)]) -> Self {
         let mut fields = FieldErrors::default();
@@ -336,7 +332,7 @@ impl Problem {
         }
     }
 
-    /// With the code of the first of several problems of one status, and what is common to all of them.
+    /// Takes the code of the first of several problems with one status, and the details that all of them share.
     fn with_code_of(mut self, first: &Self, rest: &[(usize, Self)]) -> Self {
         let alike = |same: &dyn Fn(&Self) -> bool| rest.iter().all(|(_, problem)| same(problem));
         (self.0.code, self.0.cause) = (first.0.code, first.0.cause.clone());
@@ -347,7 +343,7 @@ impl Problem {
                 self = self.with_detail(name, value.clone());
             }
         }
-        // Seconds, and the most of them: then none has to wait any more.
+        // `Retry-After`: the longest wait suits all of them.
         let seconds = |(_, value): &(HeaderName, String)| value.parse::<u32>().unwrap_or_default();
         let mut headers = first.0.headers.clone();
         for header in rest.iter().flat_map(|(_, problem)| &problem.0.headers) {
@@ -361,30 +357,30 @@ impl Problem {
         self
     }
 
-    /// What the hall's refusal is to an HTTP client.
+    /// The response to an error of the intake.
     #[must_use]
     pub fn from_refusal(refusal: SubmitError, upgrade_url: Option<&str>) -> Self {
         match refusal {
             SubmitError::DomainNotVerified { domain } => Self::new(
                 ErrorCode::DOMAIN_NOT_VERIFIED,
-                format!("The domain {domain} is not verified for this account: add it and publish its records"),
+                format!("The domain {domain} is not verified for this account: add it and publish its DNS records"),
             )
             .with_details(json!({"domain": domain})),
             SubmitError::SandboxNotConfigured { domain } => Self::new(
                 ErrorCode::DOMAIN_NOT_VERIFIED,
-                format!("The sandbox is not set up on this server: its operator has not verified {domain}"),
+                format!("The sandbox is not set up on this server: the operator has not verified {domain}"),
             )
             .with_details(json!({"domain": domain})),
-            SubmitError::SandboxRestricted { allowed } => Self::new(
-                ErrorCode::SANDBOX_RESTRICTED,
-                "This sender may only be used with the account's own address as recipient",
-            )
-            .with_details(json!({"allowed": [allowed]})),
-            SubmitError::ProductionRequired => {
-                Self::new(ErrorCode::PRODUCTION_ACCESS_REQUIRED, "Sending to other recipients needs production access")
-                    .with_upgrade_url(upgrade_url)
-                    .with_details(json!({"upgrade_url": upgrade_url}))
+            SubmitError::SandboxRestricted { allowed } => {
+                Self::new(ErrorCode::SANDBOX_RESTRICTED, "This sender can only send to the account's own address")
+                    .with_details(json!({"allowed": [allowed]}))
             }
+            SubmitError::ProductionRequired => Self::new(
+                ErrorCode::PRODUCTION_ACCESS_REQUIRED,
+                "Sending to other recipients requires production access",
+            )
+            .with_upgrade_url(upgrade_url)
+            .with_details(json!({"upgrade_url": upgrade_url})),
             SubmitError::Suppressed { id, category, blocked } => Self::recipients_blocked(id, category, &blocked),
             SubmitError::PlanLimit(ExceededCap { period, used, cap }) => {
                 let message = match period {
@@ -398,7 +394,7 @@ impl Problem {
             }
             SubmitError::StorageFull(full) => Self::plan_full(full, upgrade_url),
             SubmitError::DomainNotAllowed { domain } => {
-                Self::new(ErrorCode::FORBIDDEN, format!("This API key may not send from {domain}"))
+                Self::new(ErrorCode::FORBIDDEN, format!("This API key cannot send from {domain}"))
                     .with_details(json!({"domain": domain}))
             }
             SubmitError::AccountSuspended => Self::new(ErrorCode::ACCOUNT_SUSPENDED, "The account is suspended"),
@@ -413,25 +409,25 @@ impl Problem {
             }
             SubmitError::SigningFailed => Self::new(
                 ErrorCode::MAIL_SERVER_ERROR,
-                "The message could not be signed; nothing was accepted. The operator is told",
+                "The message could not be signed; nothing was accepted. The operator has been notified",
             )
             .with_details(json!({"idempotency_key_released": true})),
             SubmitError::InsufficientStorage => {
-                Self::unavailable("Mail cannot be accepted now: no room", OUTAGE_RETRY_AFTER_S)
+                Self::unavailable("Disk full: not accepting mail, retry later", OUTAGE_RETRY_AFTER_S)
             }
             SubmitError::Unavailable => {
-                Self::unavailable("Mail cannot be accepted now; try again", OUTAGE_RETRY_AFTER_S)
+                Self::unavailable("Not accepting mail at the moment; retry later", OUTAGE_RETRY_AFTER_S)
             }
-            // Who has a key is told what was done with it instead.
+            // A request with an idempotency key gets the stored result instead.
             SubmitError::DoneConcurrently => {
-                Self::new(ErrorCode::IDEMPOTENCY_IN_PROGRESS, "The same was done at the same time")
+                Self::new(ErrorCode::IDEMPOTENCY_IN_PROGRESS, "The same request was done concurrently")
                     .with_header(http::header::RETRY_AFTER, RETRY_AFTER_S.to_string())
             }
             SubmitError::Unconfirmed { id } => Self::unconfirmed(id),
         }
     }
 
-    /// The plan includes no more of a noun.
+    /// 403: the plan's quota of a noun is used up.
     #[must_use]
     pub fn plan_full(full: QuotaExceeded, upgrade_url: Option<&str>) -> Self {
         let QuotaExceeded { noun, used, cap } = full;
@@ -440,7 +436,7 @@ impl Problem {
             .with_details(json!({"limit": noun.word(), "used": used, "cap": cap}))
     }
 
-    /// Why a quota gives no room.
+    /// The response to a failed quota reservation.
     #[must_use]
     pub fn from_quota_error(error: StorageQuotaError, upgrade_url: Option<&str>) -> Self {
         match error {
@@ -450,7 +446,7 @@ impl Problem {
         }
     }
 
-    /// Recipients are suppressed, or opted out of the category (email-api.md "Errors").
+    /// 422: recipients are suppressed or opted out of the category (email-api.md "Errors").
     fn recipients_blocked(id: Option<EmailId>, category: Category, blocked: &[BlockedRecipient]) -> Self {
         let of = |kind: fn(&BlockReason) -> bool| -> Vec<&Address> {
             blocked.iter().filter(|one| kind(&one.reason)).map(|one| &one.address).collect()
@@ -473,7 +469,7 @@ impl Problem {
         Self::new(ErrorCode::RECIPIENT_BLOCKED, message).with_details(details)
     }
 
-    /// Whether an email was accepted is not known.
+    /// 504: it is unknown whether the email was accepted.
     #[must_use]
     pub fn unconfirmed(id: EmailId) -> Self {
         Self::new(ErrorCode::SEND_UNCONFIRMED, "The send could not be confirmed; it may still be delivered")
@@ -487,7 +483,7 @@ impl From<ReadError> for Problem {
     }
 }
 
-/// Where a code is explained: its entry in the served OpenAPI document.
+/// URL of a code's entry in the served OpenAPI document.
 fn doc_url(base_url: &str, word: &str) -> String {
     format!("{base_url}/openapi.json#/x-error-codes/{word}")
 }
@@ -509,23 +505,23 @@ struct ErrorBody<'a> {
     doc_url: String,
 }
 
-/// What is wrong with the fields of a request, all at once, each by its name.
+/// The invalid fields of a request, collected so that one response names all of them.
 #[derive(Debug, Default)]
 pub struct FieldErrors {
     fields: BTreeMap<String, String>,
     first: Option<String>,
     left_out: usize,
-    /// What was ignored: a field that is missed may stand there under a wrong name.
+    /// Warnings about ignored fields: a required field may have been sent under a wrong name.
     ignored: Vec<String>,
 }
 
 impl FieldErrors {
-    /// Something was ignored.
+    /// Adds a warning about an ignored field.
     pub fn add_ignored(&mut self, text: String) {
         self.ignored.push(text);
     }
 
-    /// One more. The first thing said of a field stays.
+    /// Adds an error; the first error of a field wins.
     pub fn add(&mut self, name: &str, message: impl Into<String>) {
         if self.fields.contains_key(name) {
             return;
@@ -536,14 +532,14 @@ impl FieldErrors {
         }
         let message = message.into();
         if self.first.is_none() {
-            // A message that names its field already is told as it is.
-            let told = if message.starts_with('`') { message.clone() } else { format!("`{name}`: {message}") };
-            self.first = Some(told);
+            // A message that starts with a field name is not prefixed again.
+            let prefixed = if message.starts_with('`') { message.clone() } else { format!("`{name}`: {message}") };
+            self.first = Some(prefixed);
         }
         self.fields.insert(name.to_owned(), message);
     }
 
-    /// Whether nothing is wrong.
+    /// Returns whether no field is invalid.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
@@ -551,8 +547,8 @@ impl FieldErrors {
 }
 
 impl From<FieldErrors> for Problem {
-    /// Field names stand under `details` and, once more, under `details.fields`
-    /// (completions-email.md section 0); what was ignored, under `details.warnings`.
+    /// `details` has the errors by field name, repeated under `details.fields` (completions-email.md section 0);
+    /// `details.warnings` lists ignored fields.
     fn from(errors: FieldErrors) -> Self {
         let more = errors.fields.len().saturating_sub(1) + errors.left_out;
         let first = errors.first.unwrap_or_else(|| "The request is not valid".to_owned());

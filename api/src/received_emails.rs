@@ -1,11 +1,11 @@
-//! Received emails (completions-email.md 2.8): listed and polled ([`list`]), looked at, answered and passed on
-//! ([`respond`]), deleted.
+//! Received emails (completions-email.md 2.8): list and poll ([`list`]), get, reply and forward ([`reply_and_forward`]),
+//! delete.
 //!
-//! Texts and files are read out of the message when they are asked for, apart from everything else and
-//! bounded (`queue/src/inbound/read.rs`): what is read was written by anybody.
+//! Texts and attachments are parsed from the stored message on each request, on a separate thread and with limits
+//! (`queue/src/inbound/parser.rs`), because anybody can write the message.
 
 pub mod list;
-pub mod respond;
+pub mod reply_and_forward;
 pub mod view;
 
 use std::sync::Arc;
@@ -16,61 +16,61 @@ use http::{Method, StatusCode};
 use mail::credential::ApiKeyScope;
 use mail::id::ReceivedId;
 use mail::received::{ReceivedAttachment, ReceivedEmail, attachment_index};
-use queue::inbound::read;
+use queue::inbound::parser;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
-use store::received;
+use store::received_email;
 
 use self::view::{ReceivedEmailDetail, ReceivedEmailResponse};
-use crate::call::{FromRequest, IntoResponse, Request, RequestSpec, Response};
-use crate::done::OkResponse;
-use crate::held::{LargeResponse, LargeResponsePermit};
+use crate::handler::{FromRequest, IntoResponse, Request, RequestSpec, Response};
+use crate::large_response::{LargeResponse, LargeResponsePermit};
+use crate::ok_response::OkResponse;
 use crate::operations::{Operation, operation};
-use crate::page;
+use crate::paging;
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 use crate::suppressions::commit_error_problem;
 
-/// How often a deletion is tried when another email of the same message goes at the same time.
+/// Tries of a deletion that conflicts with another deletion for the same message.
 const TRIES_MAX: usize = 20;
 
-/// What can be asked.
+/// The operations on received emails.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
     let of = |method, path, id, summary| operation(method, path, id).about("received_emails", summary).domain_scoped();
     let (get, post, full) = (Method::GET, Method::POST, ApiKeyScope::Full);
     vec![
+        of(get.clone(), "/received-emails", "list_received_emails", "List received emails")
+            .api_key_or_session(full, list::list),
+        of(get.clone(), "/received-emails/{id}", "get_received_email", "Get a received email with its attachments")
+            .api_key_or_session(full, get_received_email),
         of(
             get.clone(),
-            "/received-emails",
-            "list_received_emails",
-            "List received emails, newest first or in the order of arrival",
+            "/received-emails/{id}/raw",
+            "get_received_email_raw",
+            "Get the raw message of a received email",
         )
-        .api_key_or_session(full, list::list),
-        of(get.clone(), "/received-emails/{id}", "get_received_email", "Get a received email with its files")
-            .api_key_or_session(full, get_received_email),
-        of(get.clone(), "/received-emails/{id}/raw", "get_received_email_raw", "Get the message as it was received")
-            .api_key_or_session(full, raw),
+        .api_key_or_session(full, raw),
         of(
             get,
             "/received-emails/{id}/attachments/{att_id}",
             "get_received_email_attachment",
-            "Get one file of a received email",
+            "Get an attachment of a received email",
         )
         .api_key_or_session(full, attachment),
+        of(post.clone(), "/received-emails/{id}/reply", "reply_to_received_email", "Reply to a received email")
+            .errors(ErrorCode::SENDING)
+            .api_key_or_session(full, reply_and_forward::reply),
         of(
-            post.clone(),
-            "/received-emails/{id}/reply",
-            "reply_to_received_email",
-            "Answer a received email, in its thread",
+            post,
+            "/received-emails/{id}/forward",
+            "forward_received_email",
+            "Forward a received email as an attachment",
         )
         .errors(ErrorCode::SENDING)
-        .api_key_or_session(full, respond::reply),
-        of(post, "/received-emails/{id}/forward", "forward_received_email", "Pass a received email on, as a file")
-            .errors(ErrorCode::SENDING)
-            .api_key_or_session(full, respond::forward),
+        .api_key_or_session(full, reply_and_forward::forward),
         of(Method::DELETE, "/received-emails/{id}", "delete_received_email", "Delete a received email and its message")
             .api_key_or_session(full, delete),
     ]
@@ -82,7 +82,6 @@ pub(crate) fn id_parameter() -> Value {
     schema::path_parameter(ID, "The received email's id (`inb_…`)")
 }
 
-/// A received email's id, from the path.
 #[derive(Debug, Clone, Copy)]
 pub struct ReceivedEmailPath(pub(crate) ReceivedId);
 
@@ -91,7 +90,7 @@ impl FromRequest for ReceivedEmailPath {
         RequestSpec { parameters: vec![id_parameter()], ..RequestSpec::default() }
     }
 
-    /// What cannot be an id is the id of nothing.
+    /// A malformed id is answered 404, like an unknown one.
     fn read(call: &Request) -> Result<Self, Problem> {
         call.path_parameter(ID).parse().map(Self).map_err(|_| received_email_not_found())
     }
@@ -101,20 +100,20 @@ fn received_email_not_found() -> Problem {
     Problem::new(ErrorCode::NOT_FOUND, "No such received email")
 }
 
-/// One of the tenant's own; for a key that is bound to a domain, of that domain's.
+/// Loads a received email of the account. A key that is bound to a domain finds only that domain's.
 pub(crate) async fn find(room: &AppState, tenant: &Tenant, id: ReceivedId) -> Result<ReceivedEmail, Problem> {
-    let found = received::get(room.intake.store(), tenant.account().id, id).await?;
-    let is_reached = |one: &ReceivedEmail| tenant.bound_to().is_none_or(|bond| bond == one.domain);
-    found.filter(is_reached).ok_or_else(received_email_not_found)
+    let found = received_email::get(room.intake.store(), tenant.account().id, id).await?;
+    let is_visible = |email: &ReceivedEmail| tenant.bound_to().is_none_or(|bond| bond == email.domain);
+    found.filter(is_visible).ok_or_else(received_email_not_found)
 }
 
-/// Its message, with what we put on top.
+/// Loads the stored message, including the trace fields added on receipt.
 pub(crate) async fn load_message(room: &AppState, received: &ReceivedEmail) -> Result<Bytes, Problem> {
-    let bytes = received::get_message(room.intake.store(), received).await?;
-    bytes.ok_or_else(|| Problem::new(ErrorCode::NOT_FOUND, "The message's bytes are not kept any more"))
+    let bytes = received_email::get_message(room.intake.store(), received).await?;
+    bytes.ok_or_else(|| Problem::new(ErrorCode::NOT_FOUND, "The message is no longer stored"))
 }
 
-/// What `GET /received-emails/{id}` takes.
+/// Parameters of `GET /received-emails/{id}`.
 #[derive(Debug)]
 pub struct GetReceivedEmail {
     id: ReceivedEmailPath,
@@ -125,15 +124,15 @@ impl FromRequest for GetReceivedEmail {
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let mut takes = ReceivedEmailPath::describe(schemas);
         let words = json!({"type": "string", "enum": ["inline", "none"], "default": "inline"});
-        let about = "`inline`: files come along in base 64; `none`: only what they are. Large ones are better \
-                     fetched one by one";
+        let about = "`inline`: attachments are included in base64; `none`: only their metadata. \
+                     Fetch large attachments one by one";
         takes.parameters.push(schema::query_parameter("attachments", about, words));
         takes
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = page::parse_query(&call.query)?;
-        let inline = match page::single_value(&given, "attachments")? {
+        let given = paging::parse_query(&call.query)?;
+        let inline = match paging::single_value(&given, "attachments")? {
             None | Some("inline") => true,
             Some("none") => false,
             Some(_) => return Err(Problem::field("attachments", "must be `inline` or `none`")),
@@ -145,7 +144,7 @@ impl FromRequest for GetReceivedEmail {
 /// `GET /received-emails/{id}`.
 ///
 /// # Errors
-/// No such received email, or its bytes are not kept any more; the store cannot be read.
+/// The email does not exist, or its message is no longer stored; the store cannot be read.
 pub async fn get_received_email(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -154,14 +153,14 @@ pub async fn get_received_email(
     let GetReceivedEmail { id: ReceivedEmailPath(id), inline } = input;
     let received = find(&room, &tenant, id).await?;
     let place = LargeResponsePermit::acquire(received.size_bytes).await?;
-    // A message that nobody can read is shown by what was kept of it; the rest is in its raw form.
-    let reading = read::parse_message(load_message(&room, &received).await?).await.unwrap_or_default();
+    // If the message cannot be parsed, show the stored summary; the raw message is available.
+    let reading = parser::parse_message(load_message(&room, &received).await?).await.unwrap_or_default();
     Ok(place.attach_to(ReceivedEmailResponse {
         received_email: ReceivedEmailDetail::from_received(&received, reading, inline),
     }))
 }
 
-/// A message as it was received.
+/// The stored message, as `message/rfc822`.
 #[derive(Debug)]
 pub struct RawReceivedMessage(Bytes);
 
@@ -169,7 +168,7 @@ impl IntoResponse for RawReceivedMessage {
     const MEDIA_TYPE: &'static str = "message/rfc822";
 
     fn describe(_: &mut Schemas) -> Value {
-        json!({"type": "string", "description": "The message, header and body, with what we put on top"})
+        json!({"type": "string", "description": "The message, including the trace header fields added on receipt"})
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
@@ -180,7 +179,7 @@ impl IntoResponse for RawReceivedMessage {
 /// `GET /received-emails/{id}/raw`.
 ///
 /// # Errors
-/// No such received email, or its bytes are not kept any more; the store cannot be read.
+/// The email does not exist, or its message is no longer stored; the store cannot be read.
 pub async fn raw(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -191,7 +190,7 @@ pub async fn raw(
     load_message(&room, &received).await.map(|bytes| place.attach_to(RawReceivedMessage(bytes)))
 }
 
-/// What `GET /received-emails/{id}/attachments/{att_id}` takes.
+/// Parameters of `GET /received-emails/{id}/attachments/{att_id}`.
 #[derive(Debug)]
 pub struct GetAttachment {
     id: ReceivedEmailPath,
@@ -199,13 +198,13 @@ pub struct GetAttachment {
 }
 
 fn attachment_not_found() -> Problem {
-    Problem::new(ErrorCode::NOT_FOUND, "The received email has no such file")
+    Problem::new(ErrorCode::NOT_FOUND, "The received email has no such attachment")
 }
 
 impl FromRequest for GetAttachment {
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let mut takes = ReceivedEmailPath::describe(schemas);
-        takes.parameters.push(schema::path_parameter("att_id", "The file's id (`att_0` is the first)"));
+        takes.parameters.push(schema::path_parameter("att_id", "The attachment's id (`att_0` is the first)"));
         takes
     }
 
@@ -216,7 +215,7 @@ impl FromRequest for GetAttachment {
     }
 }
 
-/// A file. Whatever its sender says that it is, a browser is to keep it and not to show it.
+/// An attachment. It is always sent as a download of an opaque type, so that a browser does not render it.
 #[derive(Debug)]
 pub struct AttachmentDownload(ReceivedAttachment);
 
@@ -224,7 +223,7 @@ impl IntoResponse for AttachmentDownload {
     const MEDIA_TYPE: &'static str = "application/octet-stream";
 
     fn describe(_: &mut Schemas) -> Value {
-        json!({"type": "string", "format": "binary", "description": "The file's bytes"})
+        json!({"type": "string", "format": "binary", "description": "The attachment's bytes"})
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
@@ -232,7 +231,7 @@ impl IntoResponse for AttachmentDownload {
     }
 
     fn into_response(self) -> Result<Response, Problem> {
-        // RFC 6266 4.3, RFC 8187: a name in any script, and nothing that ends the field.
+        // RFC 6266 4.3, RFC 8187: percent-encoding allows any script and keeps the name inside the field.
         let name: String = self.0.file.filename.bytes().map(percent_encoded).collect();
         let disposition = HeaderValue::try_from(format!("attachment; filename*=UTF-8''{name}"));
         let disposition = disposition.unwrap_or_else(|_| HeaderValue::from_static("attachment"));
@@ -259,7 +258,7 @@ fn percent_encoded(byte: u8) -> String {
 /// `GET /received-emails/{id}/attachments/{att_id}`.
 ///
 /// # Errors
-/// No such received email, or it has no such file; the store cannot be read.
+/// The email does not exist, or has no such attachment; the store cannot be read.
 pub async fn attachment(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -268,14 +267,14 @@ pub async fn attachment(
     let GetAttachment { id: ReceivedEmailPath(id), index: place } = input;
     let received = find(&room, &tenant, id).await?;
     let held = LargeResponsePermit::acquire(received.size_bytes).await?;
-    let found = read::parse_attachment(load_message(&room, &received).await?, place).await;
+    let found = parser::parse_attachment(load_message(&room, &received).await?, place).await;
     found.map(|file| held.attach_to(AttachmentDownload(file))).ok_or_else(attachment_not_found)
 }
 
 /// `DELETE /received-emails/{id}`.
 ///
 /// # Errors
-/// No such received email; the store cannot be used.
+/// The email does not exist; the store cannot be read or written.
 pub async fn delete(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -285,7 +284,7 @@ pub async fn delete(
     for _ in 0..TRIES_MAX {
         let received = find(&room, &tenant, id).await?;
         let mut batch = Batch::progress();
-        received::delete(store, &mut batch, &received).await?;
+        received_email::delete(store, &mut batch, &received).await?;
         match store.commit(batch).await {
             Ok(()) => return Ok(OkResponse::OK),
             Err(CommitError::Conflict { .. }) => {}

@@ -1,22 +1,22 @@
-//! JSON Schema (2020-12, the dialect of OpenAPI 3.1), by a few builders and one trait.
+//! Builders for JSON Schema (2020-12, the dialect of OpenAPI 3.1), and the trait `ToSchema`.
 //!
-//! A wire type describes itself beside its definition; a type with a name of its own becomes a
-//! component and is referred to. Limits in a schema are the constants that the reader enforces.
+//! A wire type describes itself next to its definition. A named type becomes a component that others refer to. Limits
+//! in a schema are the constants that the parser enforces.
 
 use std::collections::BTreeMap;
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
-/// The named schemas of a document.
+/// The named schemas of a document (`components/schemas`).
 #[derive(Debug, Default)]
 pub struct Schemas(BTreeMap<&'static str, Value>);
 
 impl Schemas {
-    /// Refers to a named schema, and makes it when it is the first to ask.
+    /// Returns a reference to a named schema, and builds the schema on first use.
     pub fn component(&mut self, name: &'static str, make: impl FnOnce(&mut Self) -> Value) -> Value {
         if !self.0.contains_key(name) {
-            // The place is taken first, so that a schema may refer to itself.
+            // Reserve the name first, so that a schema may refer to itself.
             self.0.insert(name, Value::Null);
             let schema = make(self);
             self.0.insert(name, schema);
@@ -24,8 +24,8 @@ impl Schemas {
         json!({"$ref": format!("#/components/schemas/{name}")})
     }
 
-    /// Adds a field that may be left out to an object, or to each that it may be. What has a name stays as it
-    /// is: others refer to it as well.
+    /// Adds an optional field to an object schema, or to each alternative of a `oneOf`. A named schema is shared, so
+    /// it is not changed: the field is added with `allOf`.
     pub fn add_optional_field(&self, schema: &mut Value, (name, field): (&str, &Value)) {
         if let Some(reference) = schema["$ref"].as_str() {
             let named = reference.rsplit('/').next().and_then(|name| self.0.get(name));
@@ -44,47 +44,46 @@ impl Schemas {
         }
     }
 
-    /// All of them.
+    /// All named schemas.
     #[must_use]
     pub fn into_value(self) -> Value {
         self.0.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
     }
 }
 
-/// A type that knows its schema.
 pub trait ToSchema {
-    /// The status of an answer of this type.
+    /// The status of a successful response of this type.
     const SUCCESS_STATUS: StatusCode = StatusCode::OK;
 
     /// The schema, or a reference to it.
     fn schema(schemas: &mut Schemas) -> Value;
 }
 
-/// A text.
+/// A string.
 #[must_use]
 pub fn string(description: &str) -> Value {
     json!({"type": "string", "description": description})
 }
 
-/// A text or null.
+/// A string or null.
 #[must_use]
 pub fn nullable_string(description: &str) -> Value {
     json!({"type": ["string", "null"], "description": description})
 }
 
-/// A point in time: ISO 8601 with milliseconds and `Z`.
+/// A timestamp: ISO 8601 with milliseconds and `Z`.
 #[must_use]
 pub fn time(description: &str) -> Value {
     json!({"type": "string", "format": "date-time", "description": description})
 }
 
-/// A point in time or null.
+/// A timestamp or null.
 #[must_use]
 pub fn nullable_time(description: &str) -> Value {
     json!({"type": ["string", "null"], "format": "date-time", "description": description})
 }
 
-/// Makes an object's fields that may be left out take null as well.
+/// Lets all optional fields of an object be null as well.
 pub fn allow_null_for_optional(schema: &mut Value) {
     let required = schema["required"].clone();
     let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
@@ -95,7 +94,7 @@ pub fn allow_null_for_optional(schema: &mut Value) {
     }
 }
 
-/// Makes a schema take null as well.
+/// Lets a schema accept null as well.
 pub fn allow_null(schema: &mut Value) {
     if schema.get("$ref").is_some() {
         *schema = json!({"oneOf": [schema, {"type": "null"}]});
@@ -118,37 +117,37 @@ pub fn allow_null(schema: &mut Value) {
     }
 }
 
-/// A whole number, 0 or more.
+/// A non-negative integer.
 #[must_use]
 pub fn count(description: &str) -> Value {
     json!({"type": "integer", "minimum": 0, "description": description})
 }
 
-/// A whole number, 0 or more, or null.
+/// A non-negative integer or null.
 #[must_use]
 pub fn nullable_count(description: &str) -> Value {
     json!({"type": ["integer", "null"], "minimum": 0, "description": description})
 }
 
-/// Yes or no.
+/// A boolean.
 #[must_use]
 pub fn boolean(description: &str) -> Value {
     json!({"type": "boolean", "description": description})
 }
 
-/// One of these words.
+/// An enumeration of strings.
 #[must_use]
 pub fn string_enum(words: &[&str], description: &str) -> Value {
     json!({"type": "string", "enum": words, "description": description})
 }
 
-/// A list.
+/// An array.
 #[must_use]
 pub fn list(items: Value, description: &str) -> Value {
     json!({"type": "array", "items": items, "description": description})
 }
 
-/// An object whose fields are all present.
+/// An object whose fields are all required.
 #[must_use]
 pub fn object<'a>(description: &str, fields: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     let fields: Vec<_> = fields.into_iter().collect();
@@ -156,7 +155,7 @@ pub fn object<'a>(description: &str, fields: impl IntoIterator<Item = (&'a str, 
     object_with(description, &required, fields)
 }
 
-/// An object of which these fields are always present.
+/// An object with these required fields.
 #[must_use]
 pub fn object_with<'a>(
     description: &str,
@@ -171,22 +170,22 @@ pub fn object_with<'a>(
     schema
 }
 
-/// What a payment processor sends to webhooks.
+/// A webhook event of the payment processor.
 #[must_use]
 pub fn processor_event() -> Value {
     json!({
         "type": "object", "additionalProperties": true,
-        "description": "An event in the words of the processor, as it sends them to webhooks",
+        "description": "An event of the payment processor, in the format of its webhooks",
     })
 }
 
-/// A parameter in the header that may be left out.
+/// An optional header parameter.
 #[must_use]
 pub fn header_parameter(name: &str, description: &str) -> Value {
     json!({"name": name, "in": "header", "required": false, "description": description, "schema": {"type": "string"}})
 }
 
-/// A parameter of a path.
+/// A path parameter.
 #[must_use]
 pub fn path_parameter(name: &str, description: &str) -> Value {
     json!({
@@ -195,7 +194,7 @@ pub fn path_parameter(name: &str, description: &str) -> Value {
     })
 }
 
-/// A parameter of a query. Empty is as good as left out: forms send every field.
+/// An optional query parameter. An empty value counts as missing, because HTML forms send every field.
 #[must_use]
 pub fn query_parameter(name: &str, description: &str, schema: Value) -> Value {
     json!({
@@ -204,7 +203,7 @@ pub fn query_parameter(name: &str, description: &str, schema: Value) -> Value {
     })
 }
 
-/// A parameter of a query that is a time.
+/// A query parameter that is a timestamp.
 #[must_use]
 pub fn time_parameter(name: &str, description: &str) -> Value {
     query_parameter(name, description, json!({"type": "string", "format": "date-time"}))
@@ -214,11 +213,11 @@ pub fn time_parameter(name: &str, description: &str) -> Value {
 #[must_use]
 pub fn list_page(name: &str, entry: Value) -> Value {
     object(
-        "A page",
+        "A page of the list",
         [
             (name, list(entry, "The entries, newest first")),
             ("has_more", boolean("Whether there are more")),
-            ("next_cursor", nullable_string("Where they begin: give it as `cursor`")),
+            ("next_cursor", nullable_string("The `cursor` of the next page")),
         ],
     )
 }

@@ -1,28 +1,28 @@
-//! The server: listeners, connections, TLS, and how they end.
+//! The HTTP server: listeners, connections, TLS, graceful shutdown.
 //!
 //! ```text
-//! accept (bounded) → from a proxy: its header → bounded by address → TLS → HTTP/1.1 or HTTP/2 → dispatch
+//! accept (bounded) → PROXY header → limit by address → TLS → HTTP/1.1 or HTTP/2 → dispatch
 //! ```
 //!
-//! Limits: connections at once and of one address (see [`crowd`]), the size and time of a request's head, of its body (see [`body`]),
-//! idle time, stalled writes, the age of a connection. A stop lets requests that have begun end,
-//! within [`Options::drain_max`](crate::room::Options::drain_max). The same machinery serves the
-//! operator's own listener ([`ops`]).
+//! Limits: open connections in total and by address ([`connection_limiter`]), size and time of the header section, size and rate
+//! of the body ([`body`]), idle time, stalled writes, age of a connection. A shutdown lets requests in progress
+//! finish within [`ApiOptions::drain_max`](crate::state::ApiOptions::drain_max). The operator's listener ([`ops`])
+//! uses the same code.
 
-mod bare;
+mod acme_challenges;
 pub mod body;
-pub mod budget;
-mod challenges;
 pub mod connection;
-pub mod crowd;
+pub mod connection_limiter;
 pub mod encoding;
-mod forwarded;
-pub mod head;
+mod forwarded_for;
+pub mod header_limits;
+pub mod memory_budget;
 pub mod ops;
 pub mod origin;
-pub mod pages;
+mod protocol_errors;
 pub mod router;
-mod stall;
+pub mod static_pages;
+mod write_timeout;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -32,7 +32,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use http::HeaderValue;
 use http::header::STRICT_TRANSPORT_SECURITY;
-use proxy::proxies::TrustedProxies;
+use proxy::trusted_proxies::TrustedProxies;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -40,44 +40,43 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::bare::ProtocolErrorStream;
 use self::connection::HttpService;
-use self::crowd::HttpConnectionLimiter;
-use self::pages::{AnsweredRequest, Overlay};
+use self::connection_limiter::HttpConnectionLimiter;
+use self::protocol_errors::ProtocolErrorStream;
+use self::static_pages::{AnsweredRequest, Overlay};
 use crate::dispatch::dispatch;
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
+use crate::state::AppState;
 
-pub use self::challenges::serve_acme_challenges;
+pub use self::acme_challenges::serve_acme_challenges;
 pub use self::ops::serve_ops;
 
-/// What a TLS configuration of the door offers (RFC 7301): HTTP/2, else HTTP/1.1.
+/// The ALPN protocols of the API's TLS configuration (RFC 7301): HTTP/2, then HTTP/1.1.
 #[must_use]
 pub fn alpn_protocols() -> Vec<Vec<u8>> {
     vec![b"h2".to_vec(), b"http/1.1".to_vec()]
 }
 
-/// The TLS of a listener. The sender's side gives a new configuration when certificates change;
-/// connections that are open keep theirs.
+/// The TLS configuration of a listener. A new one is sent when certificates change; open connections keep theirs.
 pub type TlsConfigReceiver = watch::Receiver<Arc<ServerConfig>>;
 
-/// Who sent a request: what the socket says, or the proxy before it. An extension of the request.
+/// The client's address, from the socket or the PROXY header; an extension of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerAddress(pub IpAddr);
 
-/// How long a TLS handshake may take.
+/// Time limit of a TLS handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-/// Out of file descriptors or memory: how long to wait before the next accept.
+/// Pause after a failed accept, which usually means that file descriptors or memory are exhausted.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
-/// Browsers ask our own host by TLS only, for a year (RFC 6797 6.1). It is sent where this listener ends TLS, and for the
-/// host of the base URL alone: customers' hosts may one day be served by others, without TLS.
+/// HSTS for one year (RFC 6797 6.1). It is sent only if this listener terminates TLS, and only for the host of the
+/// base URL: customers' hosts may later be served elsewhere without TLS.
 const HSTS_VALUE: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
-/// Serves the API on a listener until `stop`, then lets what has begun end.
+/// Serves the API on a listener until `stop`, then waits for requests in progress.
 ///
 /// # Errors
-/// The listener itself cannot be used.
+/// The listener cannot be used.
 pub fn serve_api(
     listener: TcpListener,
     tls: Option<TlsConfigReceiver>,
@@ -103,9 +102,9 @@ pub fn serve_api(
         let answering = Arc::clone(&room);
         let is_tls = terms.tls.is_some();
         let answer = connection::http_service(move |mut request| {
-            forwarded::apply_forwarded_for(&answering.options.forwarding_networks, &mut request);
-            head::normalize_host(&mut request);
-            let strict = is_tls && head::is_for(&answering.options.base_url, request.headers());
+            forwarded_for::apply_forwarded_for(&answering.options.forwarding_networks, &mut request);
+            header_limits::normalize_host(&mut request);
+            let strict = is_tls && header_limits::is_for(&answering.options.base_url, request.headers());
             let answering = Arc::clone(&answering);
             async move {
                 let mut response = match answering.options.overlay.clone() {
@@ -119,24 +118,24 @@ pub fn serve_api(
             }
         });
         run_listener(listener, terms, answer, stop).await?;
-        // Handlers whose clients hung up.
+        // Handlers run on after their clients disconnect.
         tasks.close();
         let _ = tokio::time::timeout(drain_max, tasks.wait()).await;
         let _ = writing.await;
-        // What was answered since the stop.
+        // Entries of requests that were answered since the stop.
         room.request_log.flush(room.intake.store()).await;
         Ok(())
     })
 }
 
-/// Answers a request with a page of the overlay, or else by the API.
+/// Answers a request with a page of the overlay, or passes it to the API.
 async fn overlaid(
     overlay: Arc<dyn Overlay>,
     room: Arc<AppState>,
     request: http::Request<hyper::body::Incoming>,
 ) -> http::Response<body::ResponseBody> {
     if overlay.has(request.uri(), request.headers()) {
-        return pages::answer(overlay, request).await;
+        return static_pages::answer(overlay, request).await;
     }
     let begun = tokio::time::Instant::now();
     let (method, uri) = (request.method().clone(), request.uri().clone());
@@ -145,25 +144,25 @@ async fn overlaid(
     response
 }
 
-/// How a listener takes those who connect.
+/// Settings of a listener.
 struct HttpListenerConfig {
-    /// Who says, before anything else, for whom it connects.
+    /// Peers that send a PROXY protocol header.
     proxies: TrustedProxies,
     tls: Option<TlsConfigReceiver>,
     connections_max: usize,
     connections: Arc<HttpConnectionLimiter>,
     drain_max: Duration,
-    /// What is said to whom hyper answers by itself.
-    error_response: Option<bare::ErrorResponseBuilder>,
+    /// Builds the error responses that replace hyper's own.
+    error_response: Option<protocol_errors::ErrorResponseBuilder>,
 }
 
-/// The answer to what never became a request.
-fn protocol_error_response(room: &Arc<AppState>) -> bare::ErrorResponseBuilder {
+/// Builds the response to input that hyper rejects before it becomes a request.
+fn protocol_error_response(room: &Arc<AppState>) -> protocol_errors::ErrorResponseBuilder {
     let room = Arc::clone(room);
     Arc::new(move |status| {
         let (code, message) = match status {
-            400 => (ErrorCode::BAD_REQUEST, "This is not HTTP as RFC 9112 has it"),
-            _ => (ErrorCode::HEADERS_TOO_LARGE, "The head of the request is too large"),
+            400 => (ErrorCode::BAD_REQUEST, "Malformed HTTP request (RFC 9112)"),
+            _ => (ErrorCode::HEADERS_TOO_LARGE, "The header section of the request is too large"),
         };
         let (problem, id) = (Problem::new(code, message), room.next_request_id());
         let body = problem.body(id, &room.options.base_url);
@@ -178,7 +177,7 @@ fn protocol_error_response(room: &Arc<AppState>) -> bare::ErrorResponseBuilder {
 }
 
 impl HttpListenerConfig {
-    /// In the clear and from everywhere, for a listener that is not public.
+    /// Without TLS and without proxies, for a listener that is not public.
     fn plaintext(connections_max: usize, drain_max: Duration) -> Self {
         let connections = HttpConnectionLimiter::new(connections_max);
         Self {
@@ -192,7 +191,7 @@ impl HttpListenerConfig {
     }
 }
 
-/// Accepts connections until `stop`, and waits for those that are open.
+/// Accepts connections until `stop`, then waits for open ones.
 fn run_listener(
     listener: TcpListener,
     terms: HttpListenerConfig,
@@ -201,16 +200,16 @@ fn run_listener(
 ) -> BoxFuture<'static, io::Result<()>> {
     Box::pin(async move {
         listener.local_addr()?;
-        let places = Arc::new(Semaphore::new(terms.connections_max.max(1)));
+        let permits = Arc::new(Semaphore::new(terms.connections_max.max(1)));
         let terms = Arc::new(terms);
         let open = TaskTracker::new();
         loop {
-            // Without a free place the rest waits in the kernel's backlog.
+            // Without a permit further connections wait in the kernel's backlog.
             let next = async {
-                let place = Arc::clone(&places).acquire_owned().await.ok()?;
-                Some((place, listener.accept().await))
+                let permit = Arc::clone(&permits).acquire_owned().await.ok()?;
+                Some((permit, listener.accept().await))
             };
-            let (place, accepted) = tokio::select! {
+            let (permit, accepted) = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
                 Some(next) = next => next,
@@ -218,8 +217,9 @@ fn run_listener(
             };
             match accepted {
                 Ok((stream, address)) => {
-                    let guest = AcceptedConnection { stream, address, config: Arc::clone(&terms), _permit: place };
-                    open.spawn(guest.serve(Arc::clone(&answer), stop.clone()));
+                    let connection =
+                        AcceptedConnection { stream, address, config: Arc::clone(&terms), _permit: permit };
+                    open.spawn(connection.serve(Arc::clone(&answer), stop.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "accept failed");
@@ -234,27 +234,27 @@ fn run_listener(
     })
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 struct AcceptedConnection {
     stream: TcpStream,
     address: SocketAddr,
     config: Arc<HttpListenerConfig>,
-    /// Held to its end, while a proxy's header is awaited too.
+    /// Held until the connection ends, and also while the PROXY header is awaited.
     _permit: OwnedSemaphorePermit,
 }
 
 impl AcceptedConnection {
     async fn serve(mut self, answer: HttpService, stop: CancellationToken) {
-        // Answers are written whole: waiting for more to say only delays them.
+        // Responses are written whole; Nagle's algorithm would only delay them.
         let _ = self.stream.set_nodelay(true);
         let peer = tokio::select! {
             () = stop.cancelled() => return,
             peer = self.config.proxies.client_address(&mut self.stream, self.address) => peer,
         };
         let Ok(peer) = peer else { return };
-        let Some(_seat) = self.config.connections.acquire(peer.ip()) else {
+        let Some(_slot) = self.config.connections.acquire(peer.ip()) else {
             metrics::counter!("postrider_api_connections_refused_total").increment(1);
-            tracing::debug!(peer = %peer.ip(), "connection closed: its address has as many as it may");
+            tracing::debug!(peer = %peer.ip(), "connection closed: too many connections from this address");
             return;
         };
         let from = PeerAddress(peer.ip().to_canonical());
@@ -263,15 +263,19 @@ impl AcceptedConnection {
             answer(request)
         });
         let ending = connection::ShutdownSignal { stop, drain_max: self.config.drain_max };
-        let words = self.config.error_response.clone();
+        let error_response = self.config.error_response.clone();
         match &self.config.tls {
-            None => connection::serve_connection(ProtocolErrorStream::new(self.stream, words), answer, ending).await,
+            None => {
+                connection::serve_connection(ProtocolErrorStream::new(self.stream, error_response), answer, ending)
+                    .await
+            }
             Some(tls) => {
                 let config = Arc::clone(&tls.borrow());
                 let handshake = TlsAcceptor::from(config).accept(self.stream);
                 match tokio::time::timeout(HANDSHAKE_MAX, handshake).await {
                     Ok(Ok(stream)) => {
-                        connection::serve_connection(ProtocolErrorStream::new(stream, words), answer, ending).await
+                        connection::serve_connection(ProtocolErrorStream::new(stream, error_response), answer, ending)
+                            .await
                     }
                     Ok(Err(error)) => tracing::debug!(peer = %peer.ip(), %error, "TLS handshake failed"),
                     Err(_) => tracing::debug!(peer = %peer.ip(), "TLS handshake took too long"),

@@ -1,14 +1,13 @@
-//! Suppressions: to whom nothing is sent (completions-email.md 2.6).
+//! Suppressions: addresses and domains to which nothing is sent (completions-email.md 2.6).
 //!
-//! What the service finds is written where it is found; here the customer lists them, adds and removes
-//! some, asks about addresses, brings a list along ([`import`]) and takes one away ([`export`]). One that
-//! has ended is none.
+//! Bounces and complaints create suppressions where they are processed. These operations let the customer list, add,
+//! remove and check suppressions, [`import`] a CSV list and [`export`] one. An expired suppression counts as missing.
 
 pub mod add;
 pub mod check;
 pub mod export;
 pub mod import;
-pub mod select;
+pub mod query;
 pub mod view;
 
 use std::sync::Arc;
@@ -17,28 +16,28 @@ use http::Method;
 use mail::credential::ApiKeyScope;
 use mail::id::SuppressionId;
 use mail::suppression::{Suppression, SuppressionReason, SuppressionTarget};
-use queue::contacts::SuppressionError;
-use queue::refusal::SubmitError;
+use queue::submit_error::SubmitError;
+use queue::suppressions::SuppressionError;
 use serde_json::json;
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 use store::suppression::StoredSuppression;
 
-use crate::call::{FromRequest, Request, RequestSpec};
-use crate::done::OkResponse;
+use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::ok_response::OkResponse;
 use crate::operations::{Operation, operation};
-use crate::page;
+use crate::paging;
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-use self::select::{ListSuppressions, SuppressionQuery};
+use self::query::{ListSuppressions, SuppressionQuery};
 use self::view::{SuppressionList, SuppressionResponse, SuppressionView};
 
-/// How often a deletion is tried when the suppression is changed at the same time.
+/// Tries of a deletion that conflicts with a concurrent change.
 const TRIES_MAX: usize = 20;
 
-/// What can be asked.
+/// The operations on suppressions.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
     let of = |method, path, id, summary| operation(method, path, id).about("suppressions", summary);
@@ -46,20 +45,20 @@ pub fn operations() -> Vec<Operation> {
     vec![
         of(get.clone(), "/suppressions", "list_suppressions", "List suppressions, newest first")
             .api_key_or_session(ApiKeyScope::Full, list),
-        of(post.clone(), "/suppressions", "create_suppression", "Suppress one address, or up to 1000")
+        of(post.clone(), "/suppressions", "create_suppression", "Create suppressions")
             .errors(&[ErrorCode::PLAN_FULL])
             .api_key_or_session(ApiKeyScope::Full, add::add),
-        of(post.clone(), "/suppressions/check", "check_suppressions", "Ask about up to 1000 addresses")
+        of(post.clone(), "/suppressions/check", "check_suppressions", "Check whether addresses are suppressed")
             .api_key_or_session(ApiKeyScope::Full, check::check),
-        of(post, "/suppressions/import", "import_suppressions", "Import a list in CSV, in the background")
+        of(post, "/suppressions/import", "import_suppressions", "Import suppressions from CSV")
             .api_key_or_session(ApiKeyScope::Full, import::start),
-        of(get.clone(), "/suppressions/import/{id}", "get_suppression_import", "How far an import is")
+        of(get.clone(), "/suppressions/import/{id}", "get_suppression_import", "Get the progress of an import")
             .api_key_or_session(ApiKeyScope::Full, import::get),
         of(get.clone(), "/suppressions/export", "export_suppressions", "Export suppressions as CSV")
             .api_key_or_session(ApiKeyScope::Full, export::export),
         of(get, "/suppressions/{id_or_email}", "get_suppression", "Get a suppression")
             .api_key_or_session(ApiKeyScope::Full, get_suppression),
-        of(delete, "/suppressions/{id_or_email}", "delete_suppression", "Let an address get mail again")
+        of(delete, "/suppressions/{id_or_email}", "delete_suppression", "Delete a suppression")
             .api_key_or_session(ApiKeyScope::Full, delete_suppression),
     ]
 }
@@ -67,7 +66,7 @@ pub fn operations() -> Vec<Operation> {
 /// `GET /suppressions`.
 ///
 /// # Errors
-/// The cursor is none of this list's; the store cannot be read.
+/// The cursor is invalid; the store cannot be read.
 pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListSuppressions) -> Result<SuppressionList, Problem> {
     let ListSuppressions { page, selection } = input;
     let before = page.before_suppression()?;
@@ -86,16 +85,15 @@ pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListSuppressions) 
     Ok(SuppressionList {
         suppressions: listed.suppressions.iter().map(SuppressionView::from_suppression).collect(),
         has_more: listed.next.is_some(),
-        next_cursor: listed.next.map(page::after_suppression),
+        next_cursor: listed.next.map(paging::after_suppression),
     })
 }
 
-/// A suppression, by its id or by whom it is about.
+/// The suppression in a path, by id or by address or domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SuppressionPath {
-    /// By its id.
     Id(SuppressionId),
-    /// By whom it is about.
+    /// The suppressed address or domain.
     Target(SuppressionTarget),
 }
 
@@ -107,7 +105,7 @@ impl FromRequest for SuppressionPath {
         RequestSpec { parameters: vec![id], ..RequestSpec::default() }
     }
 
-    /// What cannot be an id or an address is the name of nothing.
+    /// Text that is neither an id nor an address is answered 404.
     fn read(call: &Request) -> Result<Self, Problem> {
         let text = call.path_text(ID_OR_EMAIL).ok_or_else(suppression_not_found)?;
         match text.parse() {
@@ -134,7 +132,7 @@ async fn find(room: &AppState, tenant: &Tenant, named: &SuppressionPath) -> Resu
 /// `GET /suppressions/{id_or_email}`.
 ///
 /// # Errors
-/// No such suppression; the store cannot be read.
+/// The suppression does not exist; the store cannot be read.
 pub async fn get_suppression(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -144,7 +142,7 @@ pub async fn get_suppression(
     Ok(SuppressionResponse::from_suppression(&found.suppression))
 }
 
-/// What `DELETE /suppressions/{id_or_email}` takes.
+/// Parameters of `DELETE /suppressions/{id_or_email}`.
 #[derive(Debug)]
 pub struct DeleteSuppression {
     named: SuppressionPath,
@@ -155,20 +153,20 @@ impl FromRequest for DeleteSuppression {
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let mut takes = SuppressionPath::describe(schemas);
         let yes = json!({"type": "boolean", "default": false});
-        takes.parameters.push(schema::query_parameter("force", "Delete it also after a complaint", yes));
+        takes.parameters.push(schema::query_parameter("force", "Also delete a suppression caused by a complaint", yes));
         takes
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = page::parse_query(&call.query)?;
-        Ok(Self { named: SuppressionPath::read(call)?, force: page::parse_flag(&parameters, "force")? })
+        let parameters = paging::parse_query(&call.query)?;
+        Ok(Self { named: SuppressionPath::read(call)?, force: paging::parse_flag(&parameters, "force")? })
     }
 }
 
 /// `DELETE /suppressions/{id_or_email}`.
 ///
 /// # Errors
-/// No such suppression; it came of a complaint and is not forced; the store cannot be used.
+/// The suppression does not exist, or was caused by a complaint and `force` is not set; the store cannot be written.
 pub async fn delete_suppression(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -177,7 +175,7 @@ pub async fn delete_suppression(
     for _ in 0..TRIES_MAX {
         let found = find(&room, &tenant, &input.named).await?;
         if found.suppression.reason == SuppressionReason::Complaint && !input.force {
-            let text = "The recipient complained about spam: to mail them again harms your reputation. \
+            let text = "The recipient reported your email as spam: sending again harms your reputation. \
                         If they asked for it, delete with ?force=true";
             return Err(
                 Problem::new(ErrorCode::CONFLICT, text).with_details(json!({"reason": SuppressionReason::Complaint}))
@@ -197,7 +195,7 @@ pub async fn delete_suppression(
     Err(Problem::busy())
 }
 
-/// What a commit that failed is to a client.
+/// The response to a failed commit.
 pub(crate) fn commit_error_problem(error: CommitError) -> Problem {
     match error {
         CommitError::Conflict { .. } => Problem::busy(),

@@ -1,7 +1,7 @@
 //! Templates: drafts, published versions, previews (completions-email.md 2.5).
 //!
-//! A change is read (`draft`), applied to what is stored, and committed against what was seen: of two at
-//! the same time one reads again. Markup is checked where it comes in, so that what is stored can be
+//! A change is parsed (`draft`), applied to the stored template, and committed with a check that the template is
+//! unchanged; on a conflict it is read and applied again. Markup is checked on input, so that what is stored can be
 //! rendered (`preview`) and published (`versions`).
 
 pub mod draft;
@@ -17,19 +17,19 @@ use mail::email::Category;
 use mail::id::TemplateId;
 use mail::quota::Noun;
 use mail::template::{NAME_BYTES_MAX, RenderError, Template, TemplateBodies, TemplateKey, TemplateStatus};
-use queue::quota::StorageReservation;
+use queue::storage_quota::StorageReservation;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 use store::template::TemplateConflict;
 
-use crate::call::{FromRequest, Request, RequestSpec};
-use crate::done::OkResponse;
+use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::ok_response::OkResponse;
 use crate::operations::{Operation, operation};
-use crate::page::{self, PageParameters};
+use crate::paging::{self, PageParameters};
 use crate::problem::{ErrorCode, FieldErrors, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
 use self::draft::{CreateTemplate, DuplicateTemplate, UpdateTemplate};
 use self::view::{TemplateList, TemplateResponse, TemplateView};
@@ -42,12 +42,12 @@ pub fn operations() -> Vec<Operation> {
     let read = |path, id, summary| of(Method::GET, path, id, summary);
     let post = |path, id, summary| of(Method::POST, path, id, summary);
     vec![
-        post("/templates", "create_template", "Create a template, as a draft")
+        post("/templates", "create_template", "Create a template")
             .storage_cost(&[(Noun::Templates, 1), (Noun::TemplateBytes, 0)])
             .api_key_or_session(Full, create),
         read("/templates", "list_templates", "List templates, newest first").api_key_or_session(Full, list),
         read("/templates/{id_or_alias}", "get_template", "Get a template").api_key_or_session(Full, get),
-        of(Method::PATCH, "/templates/{id_or_alias}", "update_template", "Change the draft of a template")
+        of(Method::PATCH, "/templates/{id_or_alias}", "update_template", "Update the draft of a template")
             .storage_cost(&[(Noun::TemplateBytes, 0)])
             .api_key_or_session(Full, update),
         of(Method::DELETE, "/templates/{id_or_alias}", "delete_template", "Delete a template and its versions")
@@ -64,7 +64,7 @@ pub fn operations() -> Vec<Operation> {
             .api_key_or_session(Full, versions::roll_back),
         post("/templates/{id_or_alias}/preview", "preview_template", "Render a template without sending it")
             .api_key_or_session(Full, preview::preview),
-        post("/templates/{id_or_alias}/test-send", "test_template", "Send what a template renders to")
+        post("/templates/{id_or_alias}/test-send", "test_template", "Send a test email from a template")
             .errors(ErrorCode::SENDING)
             .api_key_or_session(Full, preview::send_test),
         post("/templates/{id_or_alias}/duplicate", "duplicate_template", "Copy the draft into a new template")
@@ -73,16 +73,16 @@ pub fn operations() -> Vec<Operation> {
     ]
 }
 
-/// How often something is tried again that somebody else changed meanwhile.
+/// Tries of a change that conflicts with a concurrent one.
 const TRIES_MAX: usize = 5;
-/// What a draft or a version takes beside its bodies, about.
+/// Approximate stored size of a draft or version without its bodies.
 const SETTINGS_BYTES: u64 = 1 << 10;
-/// How many names a copy tries.
+/// Most names that are tried for a copy.
 const COPY_NAMES_MAX: usize = 20;
 
 const ID_OR_ALIAS: &str = "id_or_alias";
 
-/// A template, named in the path.
+/// The template in a path, by id or alias.
 #[derive(Debug, Clone)]
 pub struct TemplatePath(TemplateKey);
 
@@ -91,7 +91,7 @@ impl TemplatePath {
         schema::path_parameter(ID_OR_ALIAS, "The template's id (`tpl_…`) or alias")
     }
 
-    /// What cannot be a name is the name of nothing.
+    /// Any text is a key: an unknown one is answered 404 later.
     fn from_request(call: &Request) -> Self {
         Self(TemplateKey::parse(call.path_parameter(ID_OR_ALIAS)))
     }
@@ -116,7 +116,7 @@ async fn find(room: &AppState, tenant: &Tenant, key: &TemplateKey) -> Result<Tem
     found.ok_or_else(template_not_found)
 }
 
-/// A template and its draft's bodies, as of one moment.
+/// Loads a template and its draft's bodies, consistent with each other.
 async fn find_with_bodies(
     room: &AppState,
     tenant: &Tenant,
@@ -132,10 +132,10 @@ async fn find_with_bodies(
 }
 
 fn conflict_problem() -> Problem {
-    Problem::new(ErrorCode::CONFLICT, "The template was changed at the same time; get it and try again")
+    Problem::new(ErrorCode::CONFLICT, "The template was changed concurrently; get it and try again")
 }
 
-/// Reserves room for a copy of these bodies.
+/// Reserves storage quota for a copy of these bodies.
 async fn reserve_storage(
     room: &AppState,
     tenant: &Tenant,
@@ -144,10 +144,10 @@ async fn reserve_storage(
     room.reserve_storage(tenant, Noun::TemplateBytes, bodies.size_bytes() + SETTINGS_BYTES).await
 }
 
-/// Commits a change; `false` when somebody else changed the template meanwhile.
+/// Commits a change; returns `false` when the template was changed concurrently.
 async fn commit(room: &AppState, batch: Batch) -> Result<bool, Problem> {
     let taken = |field: &str| {
-        Problem::new(ErrorCode::CONFLICT, format!("Another template has this {field}"))
+        Problem::new(ErrorCode::CONFLICT, format!("Another template already has this {field}"))
             .with_details(json!({"field": field}))
     };
     match room.intake.store().commit(batch).await {
@@ -161,7 +161,7 @@ async fn commit(room: &AppState, batch: Batch) -> Result<bool, Problem> {
     }
 }
 
-/// Why a template cannot be rendered: `details.missing_variables` names what was not given
+/// 400: the template cannot be rendered. `details.missing_variables` names the missing variables
 /// (completions-email.md 2.3).
 #[must_use]
 pub fn render_error_problem(error: &RenderError) -> Problem {
@@ -170,7 +170,7 @@ pub fn render_error_problem(error: &RenderError) -> Problem {
         fields.add(name, message);
     }
     for name in &error.missing {
-        fields.add(&format!("variables.{name}"), "is needed by the template and was not given");
+        fields.add(&format!("variables.{name}"), "is required by the template");
     }
     let problem = Problem::from(fields);
     if error.missing.is_empty() {
@@ -195,7 +195,7 @@ pub async fn create(room: Arc<AppState>, tenant: Tenant, request: CreateTemplate
     Ok(TemplateResponse { template: TemplateView::with_bodies(&template, bodies), warnings: request.warnings })
 }
 
-/// What `GET /templates` takes.
+/// Parameters of `GET /templates`.
 #[derive(Debug)]
 pub struct ListTemplates {
     page: PageParameters,
@@ -206,7 +206,7 @@ pub struct ListTemplates {
 impl FromRequest for ListTemplates {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let filter = |name: &str, words: &[&str]| {
-            let text = format!("Only these: {}; several with commas", words.join(", "));
+            let text = format!("Any of these, separated by commas: {}", words.join(", "));
             schema::query_parameter(name, &text, json!({"type": "string"}))
         };
         let mut parameters = PageParameters::parameters();
@@ -219,8 +219,8 @@ impl FromRequest for ListTemplates {
         let query = &call.query;
         Ok(Self {
             page: PageParameters::from_query(query)?,
-            categories: page::parse_words(query, "category", Category::WORDS, Category::from_word)?,
-            statuses: page::parse_words(query, "status", TemplateStatus::WORDS, TemplateStatus::from_word)?,
+            categories: paging::parse_words(query, "category", Category::WORDS, Category::from_word)?,
+            statuses: paging::parse_words(query, "status", TemplateStatus::WORDS, TemplateStatus::from_word)?,
         })
     }
 }
@@ -228,7 +228,7 @@ impl FromRequest for ListTemplates {
 /// `GET /templates`.
 ///
 /// # Errors
-/// The cursor is none of this list's; the store cannot be read.
+/// The cursor is invalid; the store cannot be read.
 pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListTemplates) -> Result<TemplateList, Problem> {
     let before = input.page.before_template()?;
     let passes = |template: &Template| {
@@ -238,13 +238,13 @@ pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListTemplates) -> 
     let (store, account) = (room.intake.store(), tenant.account().id);
     let (found, next) = store::template::list(store, account, before, input.page.limit, passes).await?;
     let templates = found.iter().map(TemplateView::without_bodies).collect();
-    Ok(TemplateList { templates, has_more: next.is_some(), next_cursor: next.map(page::after_template) })
+    Ok(TemplateList { templates, has_more: next.is_some(), next_cursor: next.map(paging::after_template) })
 }
 
 /// `GET /templates/{id_or_alias}`.
 ///
 /// # Errors
-/// No such template; the store cannot be read.
+/// The template does not exist; the store cannot be read.
 pub async fn get(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -257,7 +257,7 @@ pub async fn get(
 /// `PATCH /templates/{id_or_alias}`.
 ///
 /// # Errors
-/// No such template; 409 when it is not the draft that the client saw, or the alias or name is taken.
+/// The template does not exist; 409 when `if_version` does not match, or the alias or name is taken.
 pub async fn update(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -297,7 +297,7 @@ pub async fn update(
 /// `DELETE /templates/{id_or_alias}`.
 ///
 /// # Errors
-/// No such template; the store cannot be written.
+/// The template does not exist; the store cannot be written.
 pub async fn delete(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -317,7 +317,7 @@ pub async fn delete(
 /// `POST /templates/{id_or_alias}/duplicate`.
 ///
 /// # Errors
-/// No such template; 409 when the name or alias asked for is taken.
+/// The template does not exist; 409 when the requested name or alias is taken.
 pub async fn duplicate(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -347,7 +347,7 @@ pub async fn duplicate(
                 let template = TemplateView::with_bodies(&copy, bodies);
                 return Ok(TemplateResponse { template, warnings: request.warnings });
             }
-            // A name of our making that is taken is followed by another one.
+            // A generated name that is taken is replaced by the next one.
             Err(problem) if request.name.is_none() && problem.code() == ErrorCode::CONFLICT => {
                 if request.alias.is_some() && is_alias_taken(&room, &tenant, &request).await? {
                     return Err(problem);
@@ -356,7 +356,7 @@ pub async fn duplicate(
             Err(problem) => return Err(problem),
         }
     }
-    Err(Problem::new(ErrorCode::CONFLICT, "There are many copies of it already: give the copy a `name`"))
+    Err(Problem::new(ErrorCode::CONFLICT, "Too many copies exist already: give the copy a `name`"))
 }
 
 async fn is_alias_taken(room: &AppState, tenant: &Tenant, request: &DuplicateTemplate) -> Result<bool, Problem> {

@@ -1,14 +1,13 @@
-//! The public side of tracking: the pixel, and the links of tracked emails.
+//! Open and click tracking: the pixel and the redirecting links of tracked emails.
 //!
 //! ```text
-//! GET /o/{token} ─► a pixel, always      ┐
-//! GET /c/{token} ─► 302 to where it leads ┴─► booked beside it (queue::visits)
+//! GET /o/{token} ─► pixel, always          ┐
+//! GET /c/{token} ─► 302 to the link target ┴─► recorded in the background (queue::visits)
 //! ```
 //!
-//! Whoever reads mail gets the picture or the page, whatever becomes of the booking: it runs beside the
-//! answer, which waits for it a moment ([`ANSWER_AFTER`]) and no longer. A token that is not ours leads
-//! nowhere: what a link leads to stands signed within it, so nobody can make one that leads from us to
-//! another place.
+//! Readers get the pixel or the page even if recording fails: it runs in the background, and the response waits for
+//! it at most [`RECORD_WAIT_MAX`]. A token without a valid signature is answered 404. The link target is part of the
+//! signed token, so nobody can forge a redirect to another site.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -19,44 +18,44 @@ use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOC
 use http::{HeaderMap, Method, StatusCode};
 use mail::tracking::location::location_value;
 use mail::tracking::{TrackedLink, TrackingTarget, verify_pixel_token};
-use queue::visits::{TrackedFetch, TrackingError};
+use queue::email_tracking::{TrackedFetch, TrackingError};
 use serde_json::{Value, json};
 
-use crate::call::{ExtraResponse, FromRequest, HTML_MEDIA_TYPE, IntoResponse, Request, RequestSpec, Response};
+use crate::handler::{ExtraResponse, FromRequest, HTML_MEDIA_TYPE, IntoResponse, Request, RequestSpec, Response};
 use crate::operations::{Operation, operation};
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// The answer waits for the booking so long, at most: with a disk in good health it is on disk by then.
+/// Longest wait of the response for the commit; a healthy disk has it stored by then.
 pub const RECORD_WAIT_MAX: Duration = Duration::from_millis(300);
-/// A user agent longer than this is cut.
+/// A longer User-Agent is truncated.
 const USER_AGENT_CHARS_MAX: usize = 512;
 
-/// One transparent pixel, GIF.
+/// A GIF of one transparent pixel.
 const PIXEL: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\
     \x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x01D\x00;";
 
-/// What a person sees whose link is not ours, or was cut on its way.
+/// The page for an invalid or truncated link.
 const NO_SUCH_LINK: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-    <meta name=\"viewport\" content=\"width=device-width\"><title>No such link</title></head>\
+    <meta name=\"viewport\" content=\"width=device-width\"><title>Invalid link</title></head>\
     <body style=\"font:1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem\">\
-    <h1>No such link</h1><p>This link is not valid. It may have been cut on its way to you: \
-    open it from the message again, or ask who sent it.</p></body></html>\n";
+    <h1>Invalid link</h1><p>This link is not valid. It may be incomplete: \
+        open it again from the email, or ask the sender.</p></body></html>\n";
 
 const TOKEN: &str = "token";
 
-/// What can be fetched.
+/// The public operations of tracking.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
     let get = |path, id, summary| operation(Method::GET, path, id).about("tracking", summary);
     vec![
-        get("/o/{token}", "open_pixel", "The pixel of a tracked email: tells that it was opened").public(track_open),
-        get("/c/{token}", "follow_link", "A link of a tracked email: 302 to where it leads").public(track_click),
+        get("/o/{token}", "open_pixel", "Record an open and return the tracking pixel").public(track_open),
+        get("/c/{token}", "follow_link", "Record a click and redirect to the link target").public(track_click),
     ]
 }
 
-/// A pixel or link that is fetched.
+/// A request for a pixel or link.
 #[derive(Debug)]
 pub struct TrackedRequest {
     token: String,
@@ -68,7 +67,7 @@ pub struct TrackedRequest {
 
 impl FromRequest for TrackedRequest {
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let token = schema::path_parameter(TOKEN, "Signed: whose it is and, for a link, where it leads");
+        let token = schema::path_parameter(TOKEN, "Signed token: the recipient and, for a link, its target");
         RequestSpec { parameters: vec![token], ..RequestSpec::default() }
     }
 
@@ -88,7 +87,7 @@ impl FromRequest for TrackedRequest {
     }
 }
 
-/// Browsers and proxies say when nobody has asked for it yet.
+/// True if a header field marks a prefetch or preview.
 pub(crate) fn says_prefetch(headers: &HeaderMap) -> bool {
     ["sec-purpose", "purpose", "x-purpose", "x-moz"].iter().any(|name| {
         let value = headers.get(*name).and_then(|value| value.to_str().ok());
@@ -111,26 +110,25 @@ impl TrackedRequest {
     }
 }
 
-/// What is answered.
+/// The response to a pixel or link.
 #[derive(Debug)]
 pub enum TrackingResponse {
-    /// The pixel.
     Pixel,
-    /// Elsewhere.
+    /// 302 to the link target.
     Redirect(HeaderValue),
-    /// A page that says that there is no such link.
+    /// 404 with a page for browsers.
     NoSuchLink,
 }
 
 impl IntoResponse for TrackingResponse {
     const MEDIA_TYPE: &'static str = "image/gif";
     const EXTRA_RESPONSES: &'static [ExtraResponse] = &[
-        ExtraResponse { status: 302, media_type: None, about: "Where the link leads" },
-        ExtraResponse { status: 404, media_type: Some(HTML_MEDIA_TYPE), about: "To a browser: the link is not ours" },
+        ExtraResponse { status: 302, media_type: None, about: "Redirect to the link target" },
+        ExtraResponse { status: 404, media_type: Some(HTML_MEDIA_TYPE), about: "The page for browsers: invalid link" },
     ];
 
     fn describe(_: &mut Schemas) -> Value {
-        json!({"type": "string", "format": "binary", "description": "A pixel; a link is answered 302"})
+        json!({"type": "string", "format": "binary", "description": "The pixel; a link is answered with 302"})
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
@@ -143,7 +141,7 @@ impl IntoResponse for TrackingResponse {
 
     fn into_response(self) -> Result<Response, Problem> {
         let mut headers = vec![
-            // Where the link stood is nobody's business.
+            // The target site must not see the tracking URL.
             (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
             (HeaderName::from_static("x-robots-tag"), HeaderValue::from_static("noindex, nofollow")),
         ];
@@ -167,7 +165,7 @@ impl IntoResponse for TrackingResponse {
 /// `GET /o/{token}`.
 ///
 /// # Errors
-/// The token is not ours.
+/// The token is invalid.
 pub async fn track_open(room: Arc<AppState>, fetch: TrackedRequest) -> Result<TrackingResponse, Problem> {
     let Some(of) = verify_pixel_token(room.intake.link_key(), &fetch.token) else {
         return fetch.unknown_link_response();
@@ -179,7 +177,7 @@ pub async fn track_open(room: Arc<AppState>, fetch: TrackedRequest) -> Result<Tr
 /// `GET /c/{token}`.
 ///
 /// # Errors
-/// The token is not ours.
+/// The token is invalid.
 pub async fn track_click(room: Arc<AppState>, fetch: TrackedRequest) -> Result<TrackingResponse, Problem> {
     let Some(click) = TrackedLink::read(room.intake.link_key(), &fetch.token) else {
         return fetch.unknown_link_response();
@@ -191,7 +189,7 @@ pub async fn track_click(room: Arc<AppState>, fetch: TrackedRequest) -> Result<T
     Ok(TrackingResponse::Redirect(to))
 }
 
-/// Books it beside the answer, which waits a moment.
+/// Records the open or click in the background, and waits for it at most [`RECORD_WAIT_MAX`].
 async fn record_in_background(room: &Arc<AppState>, fetched: TrackedFetch) {
     let booking = Arc::clone(room);
     let booked = room.tasks.spawn(async move {
@@ -201,7 +199,7 @@ async fn record_in_background(room: &Arc<AppState>, fetched: TrackedFetch) {
             Ok(None) => "uncounted",
             Err(TrackingError::Busy) => "crowded",
             Err(error) => {
-                tracing::warn!(%error, email.id = %fetched.tracked.email, "a visit was not booked");
+                tracing::warn!(%error, email.id = %fetched.tracked.email, "an open or click was not recorded");
                 "failed"
             }
         };

@@ -1,15 +1,14 @@
-//! The public pages that unsubscribe links lead to (RFC 8058; completions-email.md 2.6).
+//! The public pages of unsubscribe links (RFC 8058; completions-email.md 2.6).
 //!
 //! ```text
-//! GET  /u/{token}              asks; changes nothing, for link scanners follow every link
-//! POST /u/{token}              does it: the button's form, or a mail program's one click
-//! GET  /u/{token}/preferences  shows what the recipient gets
-//! POST /u/{token}/preferences  changes it
+//! GET  /u/{token}              asks for confirmation; changes nothing, because link scanners follow every link
+//! POST /u/{token}              unsubscribes: the button of the page, or one-click by a mail program
+//! GET  /u/{token}/preferences  shows the recipient's preferences
+//! POST /u/{token}/preferences  changes them
 //! ```
 //!
-//! The token says who, whose mail, from what; nothing else is asked. Doing it twice is doing it once. A token
-//! that is not ours leads to a plain 404. Pages name each other by relative addresses, so that they work on
-//! a customer's host as well as on ours.
+//! The signed token contains account, address and scope, so no sign-in is needed. Unsubscribing is idempotent. An
+//! invalid token is answered with a plain 404. Pages use relative URLs, so that they work on a customer's host too.
 
 mod html;
 
@@ -20,43 +19,44 @@ use http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_PO
 use http::{Method, StatusCode};
 use mail::suppression::{SuppressionReason, SuppressionTarget};
 use mail::unsubscribe::{UnsubscribeScope, UnsubscribeToken, verify_token};
-use queue::contacts::SubscriptionPreferences;
+use queue::suppressions::SubscriptionPreferences;
 use serde_json::{Value, json};
 use store::engine::ReadError;
 use store::suppression::AddressSuppression;
 
-use crate::call::{ExtraResponse, FromRequest, HTML_MEDIA_TYPE, IntoResponse, Media, Request, RequestSpec, Response};
+use crate::handler::{
+    ExtraResponse, FromRequest, HTML_MEDIA_TYPE, IntoResponse, Media, Request, RequestSpec, Response,
+};
 use crate::operations::{Operation, operation};
-use crate::page;
+use crate::paging;
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
 use self::html::UnsubscribePageContent;
 
-/// What a form or a mail program sends is short.
+/// Longest form body.
 const BODY_BYTES_MAX: usize = 16 << 10;
 const TOKEN: &str = "token";
-/// Search engines do not list these pages.
+/// Keeps the pages out of search engines.
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 
-/// What can be asked.
+/// The public operations of unsubscribing.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
     let of = |method, path, id, summary| operation(method, path, id).about("unsubscribe", summary);
     vec![
-        of(Method::GET, "/u/{token}", "show_unsubscribe", "Ask a recipient whether to unsubscribe")
-            .public(confirm_page),
+        of(Method::GET, "/u/{token}", "show_unsubscribe", "Show the unsubscribe page").public(confirm_page),
         of(Method::POST, "/u/{token}", "unsubscribe", "Unsubscribe a recipient (RFC 8058 one-click)")
             .public(unsubscribe),
-        of(Method::GET, "/u/{token}/preferences", "show_preferences", "Show what a recipient gets")
+        of(Method::GET, "/u/{token}/preferences", "show_preferences", "Show a recipient's email preferences")
             .public(preferences_page),
-        of(Method::POST, "/u/{token}/preferences", "set_preferences", "Change what a recipient gets")
+        of(Method::POST, "/u/{token}/preferences", "set_preferences", "Set a recipient's email preferences")
             .public(set_preferences),
     ]
 }
 
-/// A page.
+/// An HTML page.
 #[derive(Debug)]
 pub struct UnsubscribePage {
     status: StatusCode,
@@ -74,11 +74,11 @@ impl IntoResponse for UnsubscribePage {
     const EXTRA_RESPONSES: &'static [ExtraResponse] = &[ExtraResponse {
         status: 404,
         media_type: Some(HTML_MEDIA_TYPE),
-        about: "The link is not ours, or what it is about is gone",
+        about: "The link is invalid, or its account was deleted",
     }];
 
     fn describe(_: &mut Schemas) -> Value {
-        json!({"type": "string", "description": "A page for people"})
+        json!({"type": "string", "description": "An HTML page"})
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
@@ -102,12 +102,11 @@ impl IntoResponse for UnsubscribePage {
     }
 }
 
-/// A token, from the path.
 #[derive(Debug)]
 pub struct UnsubscribeTokenPath(String);
 
 fn token_parameter() -> Value {
-    schema::path_parameter(TOKEN, "What the link in the email says")
+    schema::path_parameter(TOKEN, "The signed token of the link in the email")
 }
 
 impl FromRequest for UnsubscribeTokenPath {
@@ -120,7 +119,7 @@ impl FromRequest for UnsubscribeTokenPath {
     }
 }
 
-/// A token, and a body that says nothing more: to post to the link is to unsubscribe.
+/// An unsubscribe request. The body is ignored: the POST itself unsubscribes.
 #[derive(Debug)]
 pub struct OneClickUnsubscribe(String);
 
@@ -139,14 +138,15 @@ impl FromRequest for OneClickUnsubscribe {
     }
 }
 
-/// A token, and what was ticked.
+/// The submitted preferences.
 #[derive(Debug)]
 pub struct SetPreferences {
     token: String,
     preferences: SubscriptionPreferences,
 }
 
-/// The field that tells the form from a mail program's post, which would untick everything.
+/// The hidden field of the page's form. A mail program's one-click POST lacks it; without this check it would clear
+/// all preferences.
 const FORM: (&str, &str) = ("form", "preferences");
 const PRODUCT: &str = "product";
 const NEWSLETTER: &str = "newsletter";
@@ -167,9 +167,9 @@ impl FromRequest for SetPreferences {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let form = std::str::from_utf8(&call.body).unwrap_or_default();
-        let fields = page::parse_query(form)?;
+        let fields = paging::parse_query(form)?;
         if !fields.iter().any(|(name, value)| (name.as_str(), value.as_str()) == FORM) {
-            return Err(Problem::field(FORM.0, "must be `preferences`: this is for the form of the page"));
+            return Err(Problem::field(FORM.0, "must be `preferences`, as the form of the page sends it"));
         }
         let ticked = |name: &str| Some(fields.iter().any(|(n, _)| n == name));
         let wish = SubscriptionPreferences {
@@ -181,14 +181,14 @@ impl FromRequest for SetPreferences {
     }
 }
 
-/// What a token says, if it is ours and its account is there.
+/// Verifies a token; `None` if it is invalid or its account does not exist.
 async fn load_token(room: &AppState, token: &str) -> Result<Option<UnsubscribeToken>, ReadError> {
     let Some(bound) = verify_token(room.intake.link_key(), token) else { return Ok(None) };
     let account = store::account::get(room.intake.store(), bound.account).await?;
     Ok(account.map(|_| bound))
 }
 
-/// What a page shows: who, whose mail, what they get.
+/// Loads the content of a page: address, sender, preferences.
 async fn load_page_content(
     room: &AppState,
     token: &str,
@@ -232,7 +232,7 @@ pub async fn confirm_page(
 /// `POST /u/{token}`.
 ///
 /// # Errors
-/// The store cannot be used.
+/// The store cannot be read or written.
 pub async fn unsubscribe(
     room: Arc<AppState>,
     OneClickUnsubscribe(token): OneClickUnsubscribe,
@@ -257,7 +257,7 @@ pub async fn preferences_page(
 /// `POST /u/{token}/preferences`.
 ///
 /// # Errors
-/// It is not what the form sends; the store cannot be used.
+/// The body is not from the form; the store cannot be read or written.
 pub async fn set_preferences(room: Arc<AppState>, input: SetPreferences) -> Result<UnsubscribePage, Problem> {
     let SetPreferences { token, preferences: wish } = input;
     let Some(bound) = load_token(&room, &token).await? else { return Ok(UnsubscribePage::not_found()) };
@@ -266,7 +266,7 @@ pub async fn set_preferences(room: Arc<AppState>, input: SetPreferences) -> Resu
 }
 
 impl UnsubscribePageContent {
-    /// Whether the recipient has left already what the link unsubscribes from.
+    /// Returns whether the recipient has already unsubscribed from the scope of the link.
     fn is_unsubscribed(&self) -> bool {
         match self.scope {
             UnsubscribeScope::All => self.unsubscribed_from_all,

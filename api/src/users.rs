@@ -1,4 +1,4 @@
-//! The users of an account: list them, invite, change a role, remove. Owners do it, signed in.
+//! Users of an account: list, invite, change role, remove. Signed-in users may list them; only owners may change them.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use mail::address::Address;
 use mail::id::UserId;
 use mail::quota::Noun;
 use mail::user::{User, UserRole};
-use queue::people::UserService;
-use queue::quota::StorageReservation;
+use queue::storage_quota::StorageReservation;
+use queue::users::UserService;
 use serde::Serialize;
 use serde_json::Value;
 use store::access::SignedInUser;
 
-use crate::auth::mailed::{self, AccessGrant, LinkPurpose};
+use crate::auth::login_links::{self, AccessGrant, LinkPurpose};
 use crate::auth::user_error_problem;
 use crate::auth::view::UserView;
-use crate::call::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::done::OkResponse;
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use crate::handler::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::ok_response::OkResponse;
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
-/// All users of an account: they are few.
+/// All users of an account, in one page.
 #[derive(Debug, Serialize)]
 pub struct UserList {
     users: Vec<UserView>,
@@ -38,7 +38,7 @@ impl ToSchema for UserList {
     }
 }
 
-/// One user.
+/// The response of operations on one user.
 #[derive(Debug, Serialize)]
 pub struct UserResponse {
     user: UserView,
@@ -51,7 +51,7 @@ impl ToSchema for UserResponse {
     }
 }
 
-/// A user who was invited.
+/// The response of an invitation.
 #[derive(Debug, Serialize)]
 pub struct InviteUserResponse {
     user: UserView,
@@ -61,8 +61,8 @@ pub struct InviteUserResponse {
 impl ToSchema for InviteUserResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let user = UserView::schema(schemas);
-        let mailed = schema::boolean("Whether a sign-in link was mailed to them");
-        schema::object("A user who was invited", [("user", user), ("link_mailed", mailed)])
+        let mailed = schema::boolean("Whether a sign-in link was sent to the user");
+        schema::object("An invited user", [("user", user), ("link_mailed", mailed)])
     }
 }
 
@@ -75,10 +75,10 @@ fn read_role(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<U
 }
 
 fn role_schema() -> Value {
-    schema::string_enum(&["owner", "member"], "What they may do: owners invite, change and remove users")
+    schema::string_enum(&["owner", "member"], "Role: owners can invite, change and remove users")
 }
 
-/// What `POST /users` takes.
+/// The request body of `POST /users`.
 #[derive(Debug)]
 pub struct InviteUser {
     email: Address,
@@ -89,8 +89,8 @@ impl FromRequest for InviteUser {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let email = (EMAIL, schema::string("Their address"));
-        let body = schema::object_with("Whom to invite", &[EMAIL], [email, (ROLE, role_schema())]);
+        let email = (EMAIL, schema::string("Email address of the user"));
+        let body = schema::object_with("The user to invite", &[EMAIL], [email, (ROLE, role_schema())]);
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
@@ -101,7 +101,7 @@ impl FromRequest for InviteUser {
         let email = match given.value(EMAIL) {
             None => Err("is required".to_owned()),
             Some(value) => fields::parse_text(value)
-                .and_then(|text| text.trim().parse().map_err(|_| "is not an address".to_owned())),
+                .and_then(|text| text.trim().parse().map_err(|_| "is not an email address".to_owned())),
         };
         let email = email.map_err(|text| notes.errors.add(EMAIL, text)).ok();
         let role = read_role(&given, &mut notes).unwrap_or(UserRole::Member);
@@ -112,7 +112,7 @@ impl FromRequest for InviteUser {
     }
 }
 
-/// A user's id, from the path. What cannot be an id is the id of nobody.
+/// Parses the user id in the path; a malformed id is answered 404, like an unknown one.
 fn parse_id(call: &Request) -> Result<UserId, Problem> {
     call.path_parameter("id").parse().map_err(|_| Problem::not_found("user"))
 }
@@ -121,7 +121,6 @@ fn id_parameter() -> Value {
     schema::path_parameter("id", "The user's id (`user_…`)")
 }
 
-/// A user.
 #[derive(Debug, Clone, Copy)]
 pub struct UserPath(UserId);
 
@@ -135,7 +134,7 @@ impl FromRequest for UserPath {
     }
 }
 
-/// What `PATCH /users/{id}` takes.
+/// The request of `PATCH /users/{id}`.
 #[derive(Debug, Clone, Copy)]
 pub struct UpdateUserRole(UserId, UserRole);
 
@@ -143,7 +142,7 @@ impl FromRequest for UpdateUserRole {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let body = schema::object("What changes", [(ROLE, role_schema())]);
+        let body = schema::object("The new role", [(ROLE, role_schema())]);
         let parameters = vec![id_parameter()];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
@@ -173,12 +172,13 @@ pub async fn list(room: Arc<AppState>, who: SignedInUser, _: NoInput) -> Result<
     Ok(UserList { users, has_more: false, next_cursor: None })
 }
 
-/// `POST /users`: they get a sign-in link, if the service can mail; else they ask for one later. Who is
-/// invited already gets another one. Whether the address signs in to another account is not told: it is
-/// the invited who hear of it, when they accept.
+/// `POST /users`: invites a user, and sends a sign-in link if the service can send email; else the user requests one
+/// later. A user who was already invited gets another link. The response does not reveal whether the address belongs
+/// to a user of another account; the invited user learns that on acceptance.
 ///
 /// # Errors
-/// 409 for a user of this account, and when there are too many; 403 when the plan includes no more; 429 when they were invited too often.
+/// 409 for a user of this account, or when there are too many users; 403 when the plan's quota is used up; 429 after
+/// too many invitations.
 pub async fn invite(room: Arc<AppState>, who: SignedInUser, asked: InviteUser) -> Result<InviteUserResponse, Problem> {
     let InviteUser { email, role } = asked;
     let account = who.tenant().account();
@@ -190,22 +190,22 @@ pub async fn invite(room: Arc<AppState>, who: SignedInUser, asked: InviteUser) -
     };
     let user = people.invite(account, email, role).await.map_err(user_error_problem)?;
     reserved.into_iter().for_each(StorageReservation::confirm);
-    let link_mailed = mailed::send_link(&room, &user, LinkPurpose::Invitation).await.is_ok();
+    let link_mailed = login_links::send_link(&room, &user, LinkPurpose::Invitation).await.is_ok();
     notify_owner_added(&room, account, &user);
     Ok(InviteUserResponse { user: UserView::from_user(&user), link_mailed })
 }
 
-/// An owner may all that an owner may: the others hear of a further one.
+/// Notifies the other owners of a new owner, who has all permissions.
 fn notify_owner_added(room: &Arc<AppState>, account: &Account, user: &User) {
     if user.role == UserRole::Owner {
-        mailed::notify_access_granted(room, account, AccessGrant::Owner(user.clone()));
+        login_links::notify_access_granted(room, account, AccessGrant::Owner(user.clone()));
     }
 }
 
 /// `PATCH /users/{id}`.
 ///
 /// # Errors
-/// No such user; 409 when no owner would be left.
+/// The user does not exist; 409 when no owner would be left.
 pub async fn update_role(
     room: Arc<AppState>,
     who: SignedInUser,
@@ -222,7 +222,7 @@ pub async fn update_role(
 /// `DELETE /users/{id}`.
 ///
 /// # Errors
-/// No such user; 409 when no owner would be left.
+/// The user does not exist; 409 when no owner would be left.
 pub async fn remove(room: Arc<AppState>, who: SignedInUser, UserPath(id): UserPath) -> Result<OkResponse, Problem> {
     UserService::from_intake(&room.intake)
         .remove_user(who.tenant().account().id, id)

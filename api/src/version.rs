@@ -1,24 +1,23 @@
-//! The version of the API that a request asks for: `Service-Version: YYYY-MM-DD`.
+//! The requested version of the API: `Service-Version: YYYY-MM-DD`.
 //!
-//! Paths carry no version, and what is added breaks nobody (completions-email.md 2.2). Should something
-//! have to change, it changes for those who ask for a later version than they did; so far there is one, and
-//! who asks for none gets it.
+//! Paths have no version, and additions are compatible (completions-email.md 2.2). An incompatible change gets a
+//! later version, and applies only to requests with that version. So far there is one version, which is the default.
 
 use http::{HeaderMap, HeaderName};
 use serde_json::{Value, json};
 
 use crate::problem::Problem;
 
-/// The header field.
+/// The header field in lower case.
 pub const HEADER: HeaderName = HeaderName::from_static("service-version");
-/// How it is written.
+/// The header field as documented.
 const HEADER_TEXT: &str = "Service-Version";
-/// The versions that there are, the default last.
+/// All versions, the default last.
 pub const ALL: &[&str] = &["2026-11-01"];
-/// The version of who asks for none.
+/// The version of requests without the field.
 pub const DEFAULT: &str = "2026-11-01";
 
-/// Refuses a version that there is not.
+/// Refuses an unknown version.
 ///
 /// # Errors
 /// 400 `validation_error`, which names the header field.
@@ -29,18 +28,18 @@ pub fn check_version(headers: &HeaderMap) -> Result<(), Problem> {
     if another.is_none() && asked.to_str().is_ok_and(|text| ALL.contains(&text.trim())) {
         return Ok(());
     }
-    let message = format!("must be a version of the API (YYYY-MM-DD); there is {}", ALL.join(", "));
+    let message = format!("must be a version of the API (YYYY-MM-DD): {}", ALL.join(", "));
     Err(Problem::field(HEADER_TEXT, message))
 }
 
-/// The header field in the document.
+/// The OpenAPI description of the header field.
 #[must_use]
 pub fn parameter() -> Value {
     json!({
         "name": HEADER_TEXT,
         "in": "header",
         "required": false,
-        "description": "The version of the API to answer by; another one than these is refused",
+        "description": "Version of the API; unknown versions are refused",
         "schema": {"type": "string", "enum": ALL, "default": DEFAULT},
     })
 }

@@ -1,13 +1,12 @@
-//! Visits: the script that tells of them, where it tells, and how many there were.
+//! Site visits: the browser script, the endpoint that it reports to, and the counts.
 //!
 //! ```text
 //! GET /visits.js ─► browser: cookies stx_vid, rnl_ad ─► POST /visits ─► counted (queue/src/product_events.rs)
 //! ```
 //!
-//! The script is the same for all; whose site it stands on says `site`, an account's id, which is no secret:
-//! anybody can tell of visits that were none, as with every such script. So what they cost is bounded: their
-//! rate, by address and by site, and the visitors that are remembered. Machines, and people whose browser says
-//! that they do not want to be followed (Global Privacy Control, DNT), are not counted.
+//! The script is the same for all customers; `site` is the account's id, which is public. Anybody can report forged
+//! visits, as with every such script. So their cost is bounded: rate limits by address and by site, and a limit of
+//! stored visitors. Bots, and visitors whose browser sends Global Privacy Control or DNT, are not counted.
 
 mod limits;
 
@@ -20,55 +19,55 @@ use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, HeaderName, Heade
 use http::{Method, StatusCode};
 use mail::credential::ApiKeyScope;
 use mail::id::AccountId;
-use mail::product_event::visit::{VISITOR_CHARS_MAX, from_page, is_visitor_id};
-use mail::tracking::machine;
-use queue::rate::RateLimitStatus;
+use mail::product_event::site_visit::{VISITOR_CHARS_MAX, from_page, is_visitor_id};
+use mail::tracking::bot_detection;
+use queue::rate_limit::RateLimitStatus;
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::product_event_count::{self, ProductEventCounts};
 
-use crate::call::{FromRequest, IntoResponse, Media, NoInput, Request, RequestSpec, Response};
 use crate::emails::view::JsonTimestamp;
 use crate::events::counts::{EventCountsView, day_start, sum_by_key};
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use crate::handler::{FromRequest, IntoResponse, Media, NoInput, Request, RequestSpec, Response};
 use crate::operations::{Operation, operation};
-use crate::period::{TimeRange, time_parameter};
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
+use crate::time_range::{TimeRange, time_parameter};
 
 pub use limits::VisitRateLimiter;
 
-/// What browsers run.
+/// The browser script.
 const SCRIPT: &str = include_str!("visits/script.js");
-/// For how long browsers may keep it.
+/// Browsers cache the script for one hour.
 const SCRIPT_CACHE_CONTROL: &str = "public, max-age=3600";
-/// The largest report of a visit.
+/// Longest report of a visit.
 const REPORT_BYTES_MAX: usize = 8 << 10;
-/// A user agent longer than this is cut.
+/// A longer User-Agent is truncated.
 const USER_AGENT_CHARS_MAX: usize = 512;
-/// Rows of an answer.
+/// Most rows of a response.
 const ROWS_MAX: usize = 10_000;
-/// What a page that is read looks like: no proxy of a mail client, and long after anything was delivered.
+/// The time since delivery for bot detection: long enough that no visit is taken for a mail client's prefetch.
 const TIME_SINCE_DELIVERY: Duration = Duration::from_secs(3600);
 
-/// What can be asked.
+/// The operations on visits.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
     let of = |method, path, id, summary| operation(method, path, id).about("visits", summary);
     vec![
-        of(Method::GET, "/visits.js", "get_visits_script", "The script that tells of visits to a site")
+        of(Method::GET, "/visits.js", "get_visits_script", "Get the script that reports site visits")
             .public(get_script),
-        of(Method::POST, "/visits", "tell_visit", "Tell of a visit; the script does")
+        of(Method::POST, "/visits", "tell_visit", "Record a site visit")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::RATE_LIMIT_EXCEEDED])
             .public(record_visit),
-        of(Method::GET, "/visits", "count_visits", "Count visits, and what they led to, by day and source")
+        of(Method::GET, "/visits", "count_visits", "Count visits and conversions by day and source")
             .api_key_or_session(ApiKeyScope::Full, get),
     ]
 }
 
-/// The script.
+/// The response of `GET /visits.js`.
 #[derive(Debug)]
 pub struct VisitScript;
 
@@ -96,12 +95,12 @@ impl IntoResponse for VisitScript {
 /// `GET /visits.js`.
 ///
 /// # Errors
-/// None.
+/// Never fails.
 pub async fn get_script(_: Arc<AppState>, _: NoInput) -> Result<VisitScript, Problem> {
     Ok(VisitScript)
 }
 
-/// A visit that is told.
+/// The request body of `POST /visits`.
 #[derive(Debug)]
 pub struct ReportSiteVisit {
     site: AccountId,
@@ -110,7 +109,7 @@ pub struct ReportSiteVisit {
     referrer: String,
     client_ip: Option<IpAddr>,
     user_agent: String,
-    /// They do not want to be followed.
+    /// The browser sent Global Privacy Control or DNT.
     opted_out: bool,
 }
 
@@ -132,10 +131,10 @@ impl FromRequest for ReportSiteVisit {
                 "A visit",
                 &["site", "visitor_id"],
                 [
-                    ("site", schema::string("Whose site it is: the account's id (`acct_…`)")),
+                    ("site", schema::string("Id of the account (`acct_…`)")),
                     ("visitor_id", id),
-                    ("url", address("The page's address; one longer than 2048 bytes is as good as none")),
-                    ("referrer", address("The address of the page before, likewise")),
+                    ("url", address("URL of the page; ignored if longer than 2048 bytes")),
+                    ("referrer", address("URL of the previous page; ignored if longer than 2048 bytes")),
                 ],
             );
             visit["examples"] = json!([{
@@ -156,9 +155,9 @@ impl FromRequest for ReportSiteVisit {
         };
         let (site, visitor_id, url, referrer) = (text("site"), text("visitor_id"), text("url"), text("referrer"));
         if !is_visitor_id(&visitor_id) {
-            notes.errors.add("visitor_id", "is 8 to 64 letters, digits, `.`, `_` and `-`");
+            notes.errors.add("visitor_id", "must be 8 to 64 letters, digits, `.`, `_` and `-`");
         }
-        let site = site.parse().map_err(|_| notes.errors.add("site", "is the id of an account (`acct_…`)")).ok();
+        let site = site.parse().map_err(|_| notes.errors.add("site", "must be the id of an account (`acct_…`)")).ok();
         let Some(site) = site.filter(|_| notes.errors.is_empty()) else { return Err(notes.errors.into()) };
         let header = |name: HeaderName| {
             let value = call.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
@@ -178,7 +177,7 @@ impl FromRequest for ReportSiteVisit {
     }
 }
 
-/// It was heard.
+/// The response to a report; it does not reveal whether the visit is counted.
 #[derive(Debug)]
 pub struct VisitReportAccepted;
 
@@ -186,7 +185,7 @@ impl IntoResponse for VisitReportAccepted {
     const STATUS: StatusCode = StatusCode::ACCEPTED;
 
     fn describe(_: &mut Schemas) -> Value {
-        schema::object("It was heard", [("ok", json!({"type": "boolean", "const": true}))])
+        schema::object("The report was received", [("ok", json!({"type": "boolean", "const": true}))])
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
@@ -194,50 +193,50 @@ impl IntoResponse for VisitReportAccepted {
     }
 
     fn into_response(self) -> Result<Response, Problem> {
-        // The script runs on other sites than ours.
+        // The script runs on the customers' sites.
         let headers = vec![(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"))];
         let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
         Ok(Response { status: Self::STATUS, media_type, headers, body: self.into_body()?, stream: None })
     }
 }
 
-/// `POST /visits`. Whether it is counted is not told.
+/// `POST /visits`. The response does not reveal whether the visit is counted.
 ///
 /// # Errors
-/// Too often; no such site; the store cannot be used.
-pub async fn record_visit(room: Arc<AppState>, told: ReportSiteVisit) -> Result<VisitReportAccepted, Problem> {
+/// The rate limit is exceeded; the site does not exist; the store cannot be read or written.
+pub async fn record_visit(room: Arc<AppState>, report: ReportSiteVisit) -> Result<VisitReportAccepted, Problem> {
     let now = room.intake.clock().now();
-    let often = |standing: RateLimitStatus| {
-        let problem = Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Too many visits; tell of them later");
+    let rate_limited = |standing: RateLimitStatus| {
+        let problem = Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Too many visits; try again later");
         problem.with_header(http::header::RETRY_AFTER, standing.reset_s.max(1).to_string())
     };
-    room.visit_limits.check_address(told.client_ip, now).map_err(often)?;
-    if told.opted_out || is_bot(&told) {
+    room.visit_limits.check_address(report.client_ip, now).map_err(rate_limited)?;
+    if report.opted_out || is_bot(&report) {
         return Ok(VisitReportAccepted);
     }
-    let Some(account) = store::account::get(room.intake.store(), told.site).await? else {
+    let Some(account) = store::account::get(room.intake.store(), report.site).await? else {
         return Err(Problem::not_found("site"));
     };
-    room.visit_limits.check_site(account.id, now).map_err(often)?;
-    if let Some(visit) = from_page(&told.visitor_id, &told.url, &told.referrer, now) {
+    room.visit_limits.check_site(account.id, now).map_err(rate_limited)?;
+    if let Some(visit) = from_page(&report.visitor_id, &report.url, &report.referrer, now) {
         let taken = room.intake.product_events().ingest_visit(account.id, visit).await;
         taken.map_err(|refusal| Problem::from_refusal(refusal, room.upgrade_url()))?;
     }
     Ok(VisitReportAccepted)
 }
 
-fn is_bot(told: &ReportSiteVisit) -> bool {
-    let request = machine::FetchSignals {
-        ip: told.client_ip.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
-        user_agent: &told.user_agent,
+fn is_bot(report: &ReportSiteVisit) -> bool {
+    let request = bot_detection::FetchSignals {
+        ip: report.client_ip.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        user_agent: &report.user_agent,
         is_prefetch: false,
         is_click: true,
         since_delivery: Some(TIME_SINCE_DELIVERY),
     };
-    machine::detect_visitor(&request).machine
+    bot_detection::detect_visitor(&request).machine
 }
 
-/// What `GET /visits` takes.
+/// Parameters of `GET /visits`.
 #[derive(Debug)]
 pub struct VisitCountsQuery(TimeRange);
 
@@ -246,9 +245,10 @@ impl FromRequest for VisitCountsQuery {
         let parameters = vec![
             time_parameter(
                 "from",
-                "The day that this time lies in is the first: a time, or a date of UTC. Left out: 30 days before `to`",
+                "Start: a timestamp, or a date in UTC. The first day is the one that contains it. Default: 30 days \
+                 before `to`",
             ),
-            time_parameter("to", "The range ends before this time; left out: now, with today"),
+            time_parameter("to", "End, exclusive. Default: now, including today"),
         ];
         RequestSpec { parameters, ..RequestSpec::default() }
     }
@@ -258,7 +258,7 @@ impl FromRequest for VisitCountsQuery {
     }
 }
 
-/// A source, on a day or in all.
+/// Counts of a source, on one day or in the whole range.
 #[derive(Debug, Serialize)]
 pub struct VisitSourceRow {
     source: String,
@@ -281,10 +281,7 @@ impl VisitSourceRow {
             .into_iter()
             .filter(|(name, _)| ["visitors", "sign_ups", "subscriptions"].contains(name));
         [
-            (
-                "source",
-                schema::string("Where they came from: `utm_source`, the host of the page before, `ad`, or `(direct)`"),
-            ),
+            ("source", schema::string("Source: `utm_source`, the host of the previous page, `ad`, or `(direct)`")),
             ("visits", schema::count("Visits")),
         ]
         .into_iter()
@@ -293,7 +290,7 @@ impl VisitSourceRow {
     }
 }
 
-/// The answer.
+/// The response of `GET /visits`.
 #[derive(Debug, Serialize)]
 pub struct VisitCountsResponse {
     totals: Vec<VisitSourceRow>,
@@ -304,17 +301,17 @@ impl ToSchema for VisitCountsResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.component("VisitCounts", |_| {
             let total = schema::object("A source", VisitSourceRow::fields());
-            let day = ("period_start", schema::time("When the day begins"));
+            let day = ("period_start", schema::time("Start of the day"));
             let row = schema::object("A source on a day", [vec![day], VisitSourceRow::fields()].concat());
             schema::object(
-                "Visits, and the sign-ups and subscriptions of people who first came from there",
+                "Visits, and sign-ups and subscriptions of people whose first visit had the source",
                 [
-                    ("totals", schema::list(total, "All of the range, by source")),
+                    ("totals", schema::list(total, "The whole range, by source")),
                     (
                         "visits",
                         schema::list(
                             row,
-                            "By day and source, oldest first; of a day 200 sources, the others as `(other)`",
+                            "By day and source, oldest first; at most 200 sources a day, the others as `(other)`",
                         ),
                     ),
                 ],
@@ -326,7 +323,7 @@ impl ToSchema for VisitCountsResponse {
 /// `GET /visits`.
 ///
 /// # Errors
-/// The range is too long, or there is more in it than an answer holds; the store cannot be read.
+/// The range is too long, or has more rows than a response may have; the store cannot be read.
 pub async fn get(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -337,7 +334,7 @@ pub async fn get(
     let (store, account) = (room.intake.store(), tenant.account().id);
     let rows = product_event_count::source_counts(store, account, days, ROWS_MAX + 1).await?;
     if rows.len() > ROWS_MAX {
-        let text = format!("asks for more than {ROWS_MAX} rows; ask for a shorter range");
+        let text = format!("gives more than {ROWS_MAX} rows; request a shorter range");
         return Err(Problem::field("from", text));
     }
     let totals = sum_by_key(rows.iter().map(|(_, source, counts)| (source.clone(), *counts)));

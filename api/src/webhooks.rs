@@ -1,9 +1,9 @@
-//! Webhook endpoints: made, changed, tried, deleted; what was delivered to them, and once more
-//! (email-api.md "Webhook endpoints", completions-email.md 2.11).
+//! Webhook endpoints: create, list, change, test, delete; their deliveries and replays (email-api.md "Webhook
+//! endpoints", completions-email.md 2.11).
 
 pub mod deliveries;
 pub mod request;
-pub mod trial;
+pub mod test_delivery;
 pub mod view;
 
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use store::access::Tenant;
 
 use self::request::{CreateWebhook, ListWebhooks, RotateWebhookSecret, UpdateWebhook, WebhookPath};
 use self::view::{WebhookList, WebhookResponse, WebhookView, WebhookWithSecretResponse};
-use crate::done::OkResponse;
+use crate::ok_response::OkResponse;
 use crate::operations::{Operation, operation};
-use crate::page;
+use crate::paging;
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
+use crate::state::AppState;
 
-/// What can be asked.
+/// The operations on webhook endpoints.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
     use ApiKeyScope::Full;
@@ -35,44 +35,35 @@ pub fn operations() -> Vec<Operation> {
     let read = |path, id, summary| of(Method::GET, path, id, summary);
     let post = |path, id, summary| of(Method::POST, path, id, summary);
     vec![
-        post("/webhooks", "create_webhook", "Create a webhook endpoint; its secret is shown once")
+        post("/webhooks", "create_webhook", "Create a webhook endpoint (its secret is shown once)")
             .errors(&[ErrorCode::NOT_FOUND])
             .storage_cost(&[(Noun::Webhooks, 1)])
             .api_key_or_session(Full, create),
         read("/webhooks", "list_webhooks", "List webhook endpoints, newest first").api_key_or_session(Full, list),
         read("/webhooks/{id}", "get_webhook", "Get a webhook endpoint").api_key_or_session(Full, get),
-        of(Method::PATCH, "/webhooks/{id}", "update_webhook", "Change a webhook endpoint, or switch it off or on")
+        of(Method::PATCH, "/webhooks/{id}", "update_webhook", "Update a webhook endpoint")
             .api_key_or_session(Full, update),
         of(Method::DELETE, "/webhooks/{id}", "delete_webhook", "Delete a webhook endpoint")
             .api_key_or_session(Full, delete),
-        post(
-            "/webhooks/{id}/rotate-secret",
-            "rotate_webhook_secret",
-            "Give a webhook endpoint a new secret; the old one signs beside it for a while",
-        )
-        .api_key_or_session(Full, rotate_secret),
-        post("/webhooks/{id}/test", "test_webhook", "Send an example of an event to a webhook endpoint")
-            .api_key_or_session(Full, trial::send_test),
+        post("/webhooks/{id}/rotate-secret", "rotate_webhook_secret", "Rotate the secret of a webhook endpoint")
+            .api_key_or_session(Full, rotate_secret),
+        post("/webhooks/{id}/test", "test_webhook", "Send a test event to a webhook endpoint")
+            .api_key_or_session(Full, test_delivery::send_test),
         read("/webhooks/{id}/deliveries", "list_webhook_deliveries", "List deliveries, newest first")
             .api_key_or_session(Full, deliveries::list),
         read(
             "/webhooks/{id}/deliveries/{delivery_id}",
             "get_webhook_delivery",
-            "Get a delivery, with what was sent and each attempt",
+            "Get a delivery with its body and attempts",
         )
         .api_key_or_session(Full, deliveries::get),
-        post(
-            "/webhooks/{id}/deliveries/{delivery_id}/replay",
-            "replay_webhook_delivery",
-            "Send a delivery once more, as the same event",
-        )
-        .api_key_or_session(Full, deliveries::replay),
-        post("/webhooks/{id}/replay", "replay_webhook_deliveries", "Send the deliveries of a time once more")
+        post("/webhooks/{id}/deliveries/{delivery_id}/replay", "replay_webhook_delivery", "Replay a delivery")
+            .api_key_or_session(Full, deliveries::replay),
+        post("/webhooks/{id}/replay", "replay_webhook_deliveries", "Replay deliveries of a time range")
             .api_key_or_session(Full, deliveries::replay_many),
     ]
 }
 
-/// What is said of an endpoint that is not there.
 pub(crate) fn webhook_not_found() -> Problem {
     Problem::not_found("webhook")
 }
@@ -82,18 +73,18 @@ pub(crate) fn webhook_error_problem(error: WebhookError, room: &AppState) -> Pro
     match error {
         WebhookError::Unknown => webhook_not_found(),
         WebhookError::UnknownDelivery => Problem::not_found("delivery"),
-        WebhookError::TooMany => conflict("The account has as many webhook endpoints as it may have: delete one"),
+        WebhookError::TooMany => conflict("The account has the maximum number of webhook endpoints: delete one"),
         WebhookError::Disabled => conflict("The webhook endpoint is disabled: enable it first"),
-        WebhookError::Pending => conflict("The delivery is being tried: it needs no replay"),
-        WebhookError::Changed => conflict("It was changed at the same time; get it and try again"),
-        WebhookError::Unavailable => Problem::unavailable("Webhooks cannot be queued at the moment", 1),
+        WebhookError::Pending => conflict("The delivery is still pending: it needs no replay"),
+        WebhookError::Changed => conflict("The webhook endpoint was changed concurrently; get it and try again"),
+        WebhookError::Unavailable => Problem::unavailable("Webhook deliveries cannot be queued at the moment", 1),
         WebhookError::Seal => Problem::internal(error),
         WebhookError::Read(error) => error.into(),
         WebhookError::Commit(error) => Problem::from_refusal(error.into(), room.upgrade_url()),
     }
 }
 
-/// The names of these domains, which must be the account's.
+/// Loads the names of these domains; all of them must belong to the account.
 async fn find_domains(
     room: &AppState,
     tenant: &Tenant,
@@ -103,14 +94,14 @@ async fn find_domains(
     for id in ids {
         let found = store::domain::get(room.intake.store(), tenant.account().id, *id).await?;
         let Some(domain) = found else {
-            return Err(Problem::field("domain_ids", format!("{id} is none of the account's domains")));
+            return Err(Problem::field("domain_ids", format!("{id} is not a domain of this account")));
         };
         domains.push((*id, domain.name));
     }
     Ok(domains)
 }
 
-/// Mail comes in for an account at its own domains only: at another's, a pattern is a slip of the pen.
+/// Checks that patterns are for the account's own domains; an account receives no mail for others.
 async fn check_addresses(room: &AppState, tenant: &Tenant, addresses: &[AddressPattern]) -> Result<(), Problem> {
     let mut domains: Vec<&DomainName> = addresses.iter().map(AddressPattern::domain).collect();
     domains.sort_unstable();
@@ -118,7 +109,7 @@ async fn check_addresses(room: &AppState, tenant: &Tenant, addresses: &[AddressP
     for name in domains {
         let found = store::domain::find_by_name(room.intake.store(), name).await?;
         if found.is_none_or(|domain| domain.account != tenant.account().id) {
-            let text = format!("`{name}` is none of the account's domains");
+            let text = format!("`{name}` is not a domain of this account");
             return Err(Problem::field("inbound_addresses", text));
         }
     }
@@ -132,7 +123,7 @@ fn check_url(room: &AppState, url: &str) -> Result<(), Problem> {
 /// `POST /webhooks`.
 ///
 /// # Errors
-/// What is wrong with the request; 409 when there are too many; the store cannot be written.
+/// A field is invalid; 409 when there are too many endpoints; the store cannot be written.
 pub async fn create(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -170,9 +161,9 @@ pub async fn create(
 /// `GET /webhooks`.
 ///
 /// # Errors
-/// The cursor is none of this list's; the store cannot be read.
+/// The cursor is invalid; the store cannot be read.
 pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListWebhooks) -> Result<WebhookList, Problem> {
-    let before = input.0.before_id(page::KIND_WEBHOOK)?.map(WebhookId::from_bytes);
+    let before = input.0.before_id(paging::KIND_WEBHOOK)?.map(WebhookId::from_bytes);
     let mut all = store::webhook::list(room.intake.store(), tenant.account().id).await?;
     all.retain(|webhook| before.is_none_or(|before| webhook.id < before));
     all.reverse();
@@ -182,14 +173,14 @@ pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListWebhooks) -> R
     Ok(WebhookList {
         webhooks: all.iter().map(WebhookView::from_webhook).collect(),
         has_more,
-        next_cursor: last.map(|id| page::after_id(page::KIND_WEBHOOK, id.to_bytes())),
+        next_cursor: last.map(|id| paging::after_id(paging::KIND_WEBHOOK, id.to_bytes())),
     })
 }
 
 /// `GET /webhooks/{id}`.
 ///
 /// # Errors
-/// No such endpoint; the store cannot be read.
+/// The endpoint does not exist; the store cannot be read.
 pub async fn get(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -202,7 +193,7 @@ pub async fn get(
 /// `PATCH /webhooks/{id}`.
 ///
 /// # Errors
-/// No such endpoint; what is wrong with the request; the store cannot be written.
+/// The endpoint does not exist; a field is invalid; the store cannot be written.
 pub async fn update(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -247,7 +238,7 @@ pub async fn update(
 /// `DELETE /webhooks/{id}`.
 ///
 /// # Errors
-/// No such endpoint; the store cannot be written.
+/// The endpoint does not exist; the store cannot be written.
 pub async fn delete(room: Arc<AppState>, tenant: Tenant, WebhookPath(id): WebhookPath) -> Result<OkResponse, Problem> {
     let deleted = room.intake.delete_webhook(tenant.account().id, id).await;
     deleted.map_err(|error| webhook_error_problem(error, &room))?;
@@ -257,7 +248,7 @@ pub async fn delete(room: Arc<AppState>, tenant: Tenant, WebhookPath(id): Webhoo
 /// `POST /webhooks/{id}/rotate-secret`.
 ///
 /// # Errors
-/// No such endpoint; the store cannot be written.
+/// The endpoint does not exist; the store cannot be written.
 pub async fn rotate_secret(
     room: Arc<AppState>,
     tenant: Tenant,

@@ -1,4 +1,4 @@
-"""When mail was accepted and when it was first tried: the load's log against the sink's."""
+"""Time from acceptance to the first attempt, from the logs of the load and of the sink."""
 
 import json
 import os
@@ -11,9 +11,9 @@ from statistics import quantiles as cut
 from machine import Failure
 from traffic import MESSAGE_BYTES, RUN_S_MAX, SENDER
 
-# Nothing comes for so long: then nothing will.
+# If no message arrives for this long, the run has failed.
 STALL_S = 60
-# Messages a second that any machine manages: bounds how long a run may take.
+# Slower than any machine: limits the duration of a run.
 SLOWEST_PER_SECOND = 100
 LOOK_S = 0.02
 FOREVER = 10_000_000
@@ -21,7 +21,7 @@ MEMORY = Path("/dev/shm")
 
 
 class CountingSink:
-    """`load sink`: all mail hosts in one process, told and asked over its stdin and stdout."""
+    """`load sink`: all mail hosts in one process, controlled over its stdin and stdout."""
 
     def __init__(self, load, address, addresses):
         self.log = memory_file("sink")
@@ -49,28 +49,28 @@ class CountingSink:
         return self.tell("")
 
     def drip(self, every):
-        """Every so-manieth host answers a byte at a time from now on; 0: none."""
+        """Every Nth host sends one byte at a time from now on; 0: none."""
         self.tell(f"drip {every}")
 
     def wait(self, count):
-        """Until it has so many messages, as long as they come."""
+        """Waits until the sink has received `count` messages. Fails if none arrives for a while."""
         last, since = -1, time.monotonic()
         while (messages := self.count()["messages"]) < count:
             if messages != last:
                 last, since = messages, time.monotonic()
             elif time.monotonic() - since > STALL_S:
-                raise Failure(f"the sink got {messages} of {count} messages, and none in {STALL_S} s")
+                raise Failure(f"the sink received {messages} of {count} messages, and none in the last {STALL_S} s")
             time.sleep(LOOK_S)
 
     def quieten(self):
-        """Until nothing came for a second."""
+        """Waits until no message has arrived for a second."""
         last = -1
         while (messages := self.count()["messages"]) != last:
             last = messages
             time.sleep(1)
 
     def first_tried(self):
-        """Recipients and when each was first tried, in microseconds."""
+        """Recipients with the time of their first attempt, in microseconds."""
         self.count()
         with self.log.open("rb") as file:
             file.seek(self.read_to)
@@ -87,7 +87,7 @@ class CountingSink:
 
 
 class Sent:
-    """Messages that were accepted, and when."""
+    """Accepted messages with their times."""
 
     def __init__(self, began, log):
         self.began = began
@@ -96,20 +96,20 @@ class Sent:
         log.unlink()
 
     def waits(self, sink, counts=lambda _: True):
-        """How long messages waited for their first attempt, in milliseconds: all of them must have been tried."""
+        """Time from acceptance to the first attempt, in milliseconds. Fails if a message was not tried."""
         tried = sink.first_tried()
         counted = [(rcpt, int(at)) for rcpt, at, _ in self.accepted if counts(rcpt)]
         missing = [rcpt for rcpt, _ in counted if rcpt not in tried]
         if missing:
-            raise Failure(f"{len(missing)} of {len(counted)} messages were not tried, to {missing[0]} for one")
-        # The reply may still be on its way when the next host hears already.
+            raise Failure(f"{len(missing)} of {len(counted)} messages were not tried, for example to {missing[0]}")
+        # The next host may see the RCPT before the sender has read its reply: then the difference is negative.
         waits = [max(0, tried[rcpt] - at) / 1000 for rcpt, at in counted]
         took = [int(took) / 1000 for rcpt, _, took in self.accepted if counts(rcpt)]
         return {"samples": len(waits), **quantiles("wait", waits), **quantiles("accepted", took)}
 
 
 def burst(load, to, sessions, count, rcpt, domains=None, per_second=None):
-    """Sends it all, as fast as it is taken unless a rate is said."""
+    """Sends all messages, as fast as the server accepts them or at a rate."""
     log = memory_file("sent")
     began = time.monotonic()
     command = send_command(load, to, sessions, count, rcpt, log)
@@ -120,7 +120,7 @@ def burst(load, to, sessions, count, rcpt, domains=None, per_second=None):
 
 
 def drained(sink, count, sent):
-    """Waits for so many more messages; the seconds from the first one's connection to the last one's arrival."""
+    """Waits for `count` more messages. Returns the seconds from the first connection to the last arrival."""
     sink.expected += count
     sink.wait(sink.expected)
     return time.monotonic() - sent.began
@@ -133,7 +133,7 @@ def send_command(load, to, sessions, count, rcpt, log, sender=SENDER):
 
 
 class Trickle:
-    """A message now and then, from the other account, until it is stopped."""
+    """Sends messages of another account at a low rate until it is stopped."""
 
     SESSIONS = 4
 
@@ -145,17 +145,17 @@ class Trickle:
         self.process = subprocess.Popen([*command, "--per-second", str(per_second)], stderr=subprocess.PIPE, text=True)
 
     def stop(self):
-        """What was sent."""
+        """Stops sending. Returns the accepted messages."""
         early = self.process.poll()
         self.process.terminate()
         _, errors = self.process.communicate()
         if early is not None:
-            raise Failure(f"the trickle ended early: {errors.strip()[-500:]}")
+            raise Failure(f"the background load ended early: {errors.strip()[-500:]}")
         return Sent(self.began, self.log)
 
 
 class Silence:
-    """A host that does not answer: the kernel drops what wants to connect, since the queue of those is full."""
+    """A host that does not answer: its listen queue is full, so the kernel drops new connections."""
 
     CALLERS = 8
 
@@ -177,7 +177,7 @@ class Silence:
 
 
 def quantiles(name, values):
-    """p50, p99 and the greatest."""
+    """Median, 99th percentile and maximum."""
     if len(values) < 2:
         raise Failure("too few messages for quantiles")
     percents = cut(values, n=100, method="inclusive")
@@ -185,11 +185,11 @@ def quantiles(name, values):
 
 
 def memory_file(name):
-    """In memory: what is written down is not to wait for the disk that is measured."""
+    """A file in memory, so that writing the log does not use the measured disk."""
     return MEMORY / f"postrider-bench-{name}-{os.getpid()}"
 
 
 def clean_up():
-    """Takes away what a measurement that failed has left."""
+    """Stops what a failed measurement left running."""
     for left in MEMORY.glob(f"postrider-bench-*-{os.getpid()}"):
         left.unlink()

@@ -1,7 +1,7 @@
-"""The rows of egress: many destinations, dead and slow ones, and who waits for whom. postrider alone.
+"""The egress rows: many destinations, dead and slow ones, and how they delay other mail. postrider alone.
 
-A row is one or several measurements on instances made for it; each figure of waiting is the time from the reply after
-the final dot, as the sender saw it, to the RCPT that names the recipient, as the sink saw it: one machine, one clock.
+A row is one or several measurements, each on fresh instances. A waiting time runs from the reply to the final dot at
+the sender to the RCPT of the recipient at the sink. Both run on one machine with one clock.
 """
 
 import os
@@ -17,13 +17,13 @@ from machine import Failure
 from postrider import Postrider
 from traffic import RUN_S_MAX
 
-# Two million addresses begin here: bench/load/places.rs.
+# Address of host number 0; there are two million: bench/load/places.rs.
 HOSTS = "127.128.0.0"
 EVERYWHERE = "0.0.0.0"
 SESSIONS = 100
 SETTLE_S = 1.0
 
-# At scale 1.
+# Number of domains at scale 1.
 DOMAINS = 100_000
 HALF_RATE_MESSAGES = 20_000
 SLOW_EVERY = 100
@@ -32,7 +32,7 @@ DESTINATIONS = 1_000
 DESTINATION_MESSAGES = 60_000
 DEAD = ("none", "refused", "silent")
 TARPIT_HOSTS = 200
-# What postrider opens at once to a host that it knows nothing of.
+# Connections that postrider initially opens to an unknown host.
 CONNECTIONS_AT_FIRST = 5
 TARPIT_BACKLOG = 100_000
 HEALTHY_PER_SECOND = 50
@@ -44,12 +44,12 @@ NEWSLETTER_TEXT_BYTES, NEWSLETTER_HTML_BYTES = 1_024, 2_048
 TRANSACTIONAL_PER_SECOND = 10
 STORED_DOMAINS = 100_000
 
-# How often each row is measured unless --rounds says so: differences near the noise more often.
+# Default number of rounds; rows with differences near the noise have more.
 ROUNDS = {"many-domains": 1, "dead-destination": 12, "tarpits": 3, "newsletters": 1, "start": 5}
 
 
 def run(context, work):
-    """Measures one row once: (rows, failures)."""
+    """Measures one row once. Returns (rows, failures)."""
     found, failures = [], []
     try:
         for row in WORKS[work](context):
@@ -88,8 +88,8 @@ def sink(context, host=EVERYWHERE, addresses=1):
 
 
 def many_domains(context):
-    """A message to each of 100,000 domains; again, when they are known; and at half that rate, without and with one
-    host in a hundred that answers a byte at a time: the others must not notice."""
+    """Sends one message to each of 100,000 domains: with cold caches, with warm caches, and at half that rate without
+    and with one host in a hundred that sends one byte at a time. Slow hosts must not delay the others."""
     count = scaled(context, DOMAINS, 200)
     few = min(count, scaled(context, HALF_RATE_MESSAGES, 200))
     with server(context, "many-domains") as peer, sink(context) as hosts:
@@ -103,7 +103,7 @@ def many_domains(context):
 
 
 def one_pass(context, both, variant, count, per_second=None, slow_every=None):
-    """A message to each of so many domains; those with a slow host are not waited for, and do not count."""
+    """Sends one message to each of `count` domains. Messages to slow hosts are neither awaited nor counted."""
     peer, hosts = both
     is_healthy = lambda rcpt: not slow_every or number_in(rcpt) % slow_every != 0  # noqa: E731
     healthy = count - (-(-count // slow_every) if slow_every else 0)
@@ -126,7 +126,7 @@ def one_pass(context, both, variant, count, per_second=None, slow_every=None):
 
 
 def queries_each(asked, count):
-    """DNS queries by message, and of which types: where an answer was not kept, it is asked for again."""
+    """DNS queries per message, and their types: an answer that was not cached is queried again."""
     by_type = {f"queries_{name}": asked[number] / count for name, number in QUERY_TYPES.items()}
     return {"queries_per_message": asked.total() / count, **by_type}
 
@@ -139,7 +139,7 @@ def number_in(rcpt):
 
 
 def dead_destination(context):
-    """Mail to 999 destinations, alone and with as much each to a thousandth that is dead: what the 999 get."""
+    """Measures the throughput to 999 healthy destinations, alone and with as much mail for a dead one."""
     turn = context.round % len(DEAD)
     for kind in DEAD[turn:] + DEAD[:turn]:
         yield one_dead(context, kind)
@@ -183,8 +183,8 @@ def last_address(number):
 
 
 def tarpits(context):
-    """A healthy destination's mail beside a thousand connections that answer a byte every three seconds, and a hundred
-    thousand messages that wait for those."""
+    """Measures the waiting time of a healthy destination's mail beside a thousand connections that send one byte every
+    three seconds, and a hundred thousand messages queued for those hosts."""
     hosts_count = scaled(context, TARPIT_HOSTS, 2)
     backlog = scaled(context, TARPIT_BACKLOG, 10 * hosts_count)
     wanted = hosts_count * CONNECTIONS_AT_FIRST
@@ -192,9 +192,9 @@ def tarpits(context):
         yield {"variant": "usual", **healthy_trickle(context, peer, hosts, "usual")}
         rcpt = "slow{n}@d{d}.tarpits.bench.test"
         burst(context.load, peer.relay, SESSIONS, backlog, rcpt, domains=hosts_count)
-        # What accepting so much leaves to be done is no matter of tarpits.
+        # Work left over from accepting must not count towards the tarpit measurement.
         machine.quieten(peer.roots)
-        machine.wait_until(lambda: hosts.count()["open_tarpits"] >= wanted, f"the {wanted}th connection to a tarpit")
+        machine.wait_until(lambda: hosts.count()["open_tarpits"] >= wanted, f"connection {wanted} to a tarpit")
         figures = healthy_trickle(context, peer, hosts, "beside")
         after = hosts.count()
         waiting = backlog - after["tarpit_messages"] - after["open_tarpits"]
@@ -220,8 +220,8 @@ def trickle_s(context):
 
 
 def newsletters(context):
-    """A million newsletters of one account drain; meanwhile another account sends ten messages a second to the same
-    host, and ten to another."""
+    """Drains a million newsletters of one account while another account sends ten messages a second to the same host
+    and ten to another host."""
     count = scaled(context, NEWSLETTERS, NEWSLETTER_BATCH) // NEWSLETTER_BATCH * NEWSLETTER_BATCH
     with server(context, "newsletters") as peer, sink(context) as hosts:
         with trickles(context, peer, "usual") as usual:
@@ -232,7 +232,7 @@ def newsletters(context):
         before = hosts.count()["messages"]
         filled = fill_newsletters(context, peer, count)
         if hosts.count()["messages"] > before:
-            raise Failure("delivery was paused and went on")
+            raise Failure("delivery continued although it was paused")
         shares = Shares(context, peer, hosts)
         peer.reload(paused=False)
         hosts.wait(before + 1)
@@ -248,7 +248,7 @@ def newsletters(context):
 
 @contextmanager
 def trickles(context, peer, name):
-    """One to the host of the newsletters, one to another."""
+    """Starts one background load to the host of the newsletters and one to another host."""
     hosts, running = {"the same host": "d0", "another host": "d1"}, {}
     try:
         for title, host in hosts.items():
@@ -260,7 +260,7 @@ def trickles(context, peer, name):
 
 
 def waited(peer, hosts, running, prefix):
-    """Ends the trickles; how long their messages waited."""
+    """Stops the background loads. Returns the waiting times of their messages."""
     sent = {title: trickle.stop() for title, trickle in running.items()}
     hosts.quieten()
     for title, messages in sent.items():
@@ -280,7 +280,7 @@ def fill_newsletters(context, peer, count):
 
 
 def start(context):
-    """From exec to the first `200` of /healthz, with an empty store and with one that has 100,000 domains with keys."""
+    """Time from exec to the first 200 of /healthz, with an empty store and with 100,000 domains with keys."""
     if context.round:
         return
     count = scaled(context, STORED_DOMAINS)
@@ -309,12 +309,12 @@ def one_start(peer):
     return row
 
 
-# What it took
+# CPU shares
 
 
 @dataclass
 class Shares:
-    """Of the machine's time while a row was measured: what postrider had, and what measuring it had."""
+    """Shares of the machine's CPU time during a row: postrider's and the load's."""
 
     context: object
     peer: object

@@ -1,17 +1,17 @@
-"""The rows of egress as a table, and what is asked of them."""
+"""Table of the egress rows, and their requirements."""
 
 from statistics import median
 
 MIB = 1024 * 1024
-# (work, variant): what stands in the table.
+# (work, variant): row title.
 TITLES = {
-    ("many-domains", "cold"): "domains: nobody asked for yet",
+    ("many-domains", "cold"): "domains: cold caches",
     ("many-domains", "warm"): "domains: again",
-    ("many-domains", "half"): "domains: at half that rate",
+    ("many-domains", "half"): "domains: half rate",
     ("many-domains", "slow"): "  and 1 of 100 hosts drips",
     ("dead-destination", "none"): "healthy destinations alone",
     ("dead-destination", "refused"): "  and one that refuses",
-    ("dead-destination", "silent"): "  and one that is silent",
+    ("dead-destination", "silent"): "  and one that does not answer",
     ("tarpits", "usual"): "a healthy destination",
     ("tarpits", "tarpits"): "  beside tarpits",
     ("newsletters", "alone: the same host"): "transactional, alone",
@@ -34,13 +34,13 @@ COLUMNS = (  # title, figure, form, unit
     ("CPU", "cpu_share", ".0%", 1),
     ("load's CPU", "measuring_cpu_share", ".0%", 1),
 )
-# Who measures takes so much of the machine: a rate is the load's as much as postrider's.
+# Above this CPU share of the load, a rate depends on the load as much as on postrider.
 MEASURING_SHARE_MAX = 0.5
 BUSY = 0.9
 
 
 def medians(results):
-    """One entry per (work, variant): the median of every figure over the rounds."""
+    """One entry per (work, variant): the median of each figure over the rounds."""
     groups = {}
     for row in results:
         groups.setdefault((row["work"], row["variant"]), []).append(row)
@@ -62,7 +62,7 @@ def cell(row, figure, form, unit):
 
 
 def table(results):
-    """A line each, then what is asked, and whether it is so."""
+    """One line per row, then the requirements and whether they are met."""
     found = {(row["work"], row["variant"]): row for row in medians(results)}
     lines = [f"{'egress, postrider alone':<29}" + "".join(f" {title:>12}" for title, *_ in COLUMNS)]
     for key, title in TITLES.items():
@@ -75,7 +75,7 @@ def table(results):
 
 
 def verdict(text, holds):
-    return f"{'as asked' if holds else 'NOT as asked'}: {text}"
+    return f"{'met' if holds else 'NOT met'}: {text}"
 
 
 def many_domains(found, _):
@@ -89,12 +89,12 @@ def many_domains(found, _):
         lines.append(verdict(f"{queries:.3f} DNS queries a message, warm (below 1.2): {types}", queries < 1.2))
     if rows["slow"]:
         usual, slow = (rows[variant]["wait_p99_ms"] for variant in ("half", "slow"))
-        lines.append(f"beside slow hosts the other domains' mail waits {slow:.1f} ms (p99), else {usual:.1f} ms")
+        lines.append(f"with slow hosts the other domains' mail waits {slow:.1f} ms (p99), without {usual:.1f} ms")
     return lines
 
 
 def dead_destination(found, results):
-    """The ratio of each round, since the machine may be another from round to round."""
+    """The ratio within each round, because the machine may be faster or slower in another round."""
     rates, costs = ({kind: {} for kind in ("none", "refused", "silent")} for _ in range(2))
     for row in results:
         if row["work"] == "dead-destination":
@@ -105,11 +105,11 @@ def dead_destination(found, results):
         less = [1 - rate / alone[number] for number, rate in rates[kind].items() if number in alone]
         if less:
             more = median(cost / costs["none"][number] - 1 for number, cost in costs[kind].items() if number in alone)
-            text = f"a destination that is {kind} costs the others {median(less):.1%} of their rate (below 2 %)"
-            text += f"; the rounds: {spread(less, '.1%')}; CPU time of a message: {more:+.1%}"
+            text = f"a dead destination ({kind}) lowers the rate of the others by {median(less):.1%} (limit 2 %)"
+            text += f"; per round: {spread(less, '.1%')}; CPU time per message: {more:+.1%}"
             lines.append(verdict(text, median(less) < 0.02))
     if len(alone) > 1:
-        lines.append(f"without it the rounds are {spread(alone.values(), ',.0f')} messages/s: that much is noise")
+        lines.append(f"noise: without a dead destination the rounds are {spread(alone.values(), ',.0f')} messages/s")
     return lines
 
 
@@ -123,8 +123,8 @@ def tarpits(found, _):
         return []
     ratio = beside["wait_p99_ms"] / max(usual["wait_p99_ms"], 0.001)
     text = (
-        f"beside {beside['open']:,.0f} tarpitting connections and {beside['waiting']:,.0f} messages for them,"
-        f" p99 is {ratio:.2f} times the usual (at most 2)"
+        f"with {beside['open']:,.0f} tarpit connections and {beside['waiting']:,.0f} messages queued for them,"
+        f" p99 is {ratio:.2f} times the normal one (limit 2)"
     )
     return [verdict(text, ratio <= 2)]
 
@@ -136,7 +136,7 @@ def newsletters(found, _):
         if row:
             text = f"while {row['messages']:,.0f} newsletters drain, transactional mail to {host} waits"
             text += f" {row['wait_p99_ms']:.1f} ms (p99 of {row['samples']:,.0f}; at most 100)"
-            text += f"; /metrics, which counts what accepting takes, says {row['reported_p99_ms']:.1f} ms"
+            text += f"; /metrics, which includes the time to accept, shows {row['reported_p99_ms']:.1f} ms"
             lines.append(verdict(text, row["wait_p99_ms"] <= 100))
     return lines
 
@@ -156,9 +156,9 @@ def start(found, results):
 
 
 def bottleneck(found):
-    """Where measuring took a large part of a busy machine, its rate is no property of postrider."""
+    """A note for rows where the load took a large part of a busy machine: their rate is not postrider's limit."""
     return [
-        f"the load took {row['measuring_cpu_share']:.0%} of a busy machine: {TITLES[key].strip()} may be bound by it"
+        f"the load took {row['measuring_cpu_share']:.0%} of a busy machine and may limit the rate of: {TITLES[key].strip()}"
         for key, row in found.items()
         if "per_second" in row
         and row["measuring_cpu_share"] + row["cpu_share"] > BUSY

@@ -1,8 +1,7 @@
-"""The machine: packages, namespaces, processes and what they cost.
+"""The machine: packages, namespaces, processes and their cost.
 
-CPU is utime + stime from /proc/PID/stat, children included: of a process that lives, its own; of
-those that it has waited for, its cutime + cstime. Memory is the sum of proportional set sizes, so that
-pages which many processes share count once.
+CPU time is utime + stime from /proc/PID/stat, plus cutime + cstime for children that have ended and been waited for.
+Memory is the sum of proportional set sizes (PSS), so that a page shared by many processes counts once.
 """
 
 import ctypes.util
@@ -23,13 +22,13 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 OPEN_FILES = 65536
 STOP_S = 20
 READY_S = 30
-# So much of a core is little to do; what has more for so long will have it on.
+# A process tree below this share of a core for a while counts as idle.
 QUIET_SHARE = 0.1
 QUIET_S_MAX = 90
 
 
 class Failure(Exception):
-    """A measurement that could not be made; the run goes on without it."""
+    """A measurement failed; the run continues without it."""
 
 
 def sudo():
@@ -41,7 +40,7 @@ def sudo():
 
 
 def install(tools, libraries):
-    """Installs missing packages with apt, without starting any service."""
+    """Installs missing packages with apt without starting any service."""
     missing = {package for path, package in tools.items() if not os.path.exists(path)}
     missing |= {p for p, file in libraries.items() if not list(Path("/usr/lib").glob(f"*/{file}*"))}
     if not missing:
@@ -49,7 +48,7 @@ def install(tools, libraries):
     if not shutil.which("apt-get"):
         sys.exit("bench: please install (Debian's names): " + " ".join(sorted(missing)))
     print("bench: installing", *sorted(missing), flush=True)
-    # RUNLEVEL=1 keeps invoke-rc.d from starting what it installs.
+    # RUNLEVEL=1 keeps invoke-rc.d from starting services.
     quiet = [*sudo(), "env", "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1"]
     commands = [
         [*quiet, "apt-get", "update", "-q"],
@@ -76,13 +75,13 @@ def find(name):
 
 
 def raise_loopback():
-    """Sets lo up in a fresh network namespace (SIOCSIFFLAGS, IFF_UP), without needing iproute2."""
+    """Sets lo up in a new network namespace (SIOCSIFFLAGS, IFF_UP) without iproute2."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh22x", b"lo", 0x1))
 
 
 def own_resolver(base):
-    """Our resolv.conf over the system's, in this mount namespace alone."""
+    """Mounts a private resolv.conf over the system's, in this mount namespace only."""
     libc = ctypes.CDLL(ctypes.util.find_library("c") or "libc.so.6", use_errno=True)
     private_and_recursive = 0x40000 | 0x4000
     libc.mount(None, b"/", None, private_and_recursive, None)
@@ -92,7 +91,7 @@ def own_resolver(base):
         bind = 0x1000
         theirs = os.path.realpath(f"/etc/{name}")
         if libc.mount(str(ours).encode(), theirs.encode(), None, bind, None) != 0:
-            sys.exit(f"bench: cannot put our own {name} in place: {os.strerror(ctypes.get_errno())}")
+            sys.exit(f"bench: cannot mount a private {name}: {os.strerror(ctypes.get_errno())}")
 
 
 def lift_limits():
@@ -102,7 +101,7 @@ def lift_limits():
 
 
 def make_certificate(base):
-    """One ECDSA P-256 certificate that both peers present."""
+    """An ECDSA P-256 certificate for both peers."""
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30".split()
     command += ["-subj", "/CN=mx.bench.test", "-addext", "subjectAltName=DNS:mx.bench.test,DNS:bench.test"]
     subprocess.run([*command, "-keyout", base / "key.pem", "-out", base / "cert.pem"], check=True, capture_output=True)
@@ -110,7 +109,7 @@ def make_certificate(base):
 
 
 def make_signing_key(base):
-    """The RSA-2048 key by which whoever sends signs, and which the name server publishes."""
+    """The RSA-2048 key that all senders sign with and the name server publishes."""
     run_quietly(["openssl", "genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", signing_key(base)])
 
 
@@ -138,7 +137,7 @@ def describe():
 
 
 def tree(roots):
-    """The processes and all that descend from them."""
+    """The processes and all their descendants."""
     children = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -171,13 +170,13 @@ def cpu_s(roots):
 
 
 def cpu_s_of_ended_children():
-    """Of those that this process has waited for."""
+    """CPU time of children that this process has waited for."""
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     return spent.ru_utime + spent.ru_stime
 
 
 def quieten(roots):
-    """Waits until the processes have little to do, for a while."""
+    """Waits until the processes are idle."""
     before = cpu_s(roots)
     for _ in range(QUIET_S_MAX):
         time.sleep(1)
@@ -188,16 +187,16 @@ def quieten(roots):
 
 
 def drop_caches():
-    """What is read next comes from the disk; where that is not allowed, it does not."""
+    """Drops the page cache, so that files are read from disk, if that is allowed."""
     os.sync()
     try:
         Path("/proc/sys/vm/drop_caches").write_text("3\n")
     except OSError:
-        print("bench: the page cache cannot be dropped here: files are read from memory", flush=True)
+        print("bench: cannot drop the page cache: files are read from memory", flush=True)
 
 
 def memory_bytes(roots):
-    """Sum of Pss over the tree."""
+    """Sum of PSS over the process tree."""
     total = 0
     for pid in tree(roots):
         try:
@@ -210,7 +209,7 @@ def memory_bytes(roots):
 
 
 def peak_bytes(pid):
-    """VmHWM of one process: the kernel's own record, so no peak is missed."""
+    """VmHWM of one process: recorded by the kernel, so no peak is missed."""
     try:
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -221,7 +220,7 @@ def peak_bytes(pid):
 
 
 def kernel_bytes():
-    """Memory that the kernel holds for sockets and processes, of the whole machine."""
+    """Memory that the kernel uses for sockets and processes of the whole machine."""
     names = ("Slab:", "KernelStack:", "PageTables:")
     total = 0
     for line in Path("/proc/meminfo").read_text().splitlines():
@@ -231,7 +230,7 @@ def kernel_bytes():
 
 
 def stop(roots):
-    """SIGTERM to the roots, and SIGKILL to what is left of their trees after a while."""
+    """Sends SIGTERM to the roots, and after a while SIGKILL to the rest of their trees."""
     everyone = tree(roots)
     for pid in roots:
         signal_to(pid, signal.SIGTERM)
@@ -265,7 +264,7 @@ def wait_for_port(host, port, who):
         except OSError:
             pass
         time.sleep(0.02)
-    raise Failure(f"{who} does not answer on {host}:{port}")
+    raise Failure(f"{who} does not accept connections on {host}:{port}")
 
 
 def run_quietly(command, **options):

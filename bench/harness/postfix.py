@@ -1,10 +1,9 @@
-"""Postfix, as Debian ships it, in a private instance: own configuration, queue, data and ports.
+"""Postfix as Debian ships it, in a private instance with its own configuration, queue, data and ports.
 
-Its durability is left as it is: every message is synced before it is acknowledged. What would hold it
-back for no good reason is lifted (processes, connections per client, the mail log: there is no syslog
-in our namespace), so that the comparison errs in its favour. OpenDKIM signs over a UNIX socket, which
-is several times faster than TCP here. Of what comes in from strangers OpenDKIM checks the signatures and
-policyd-spf SPF, as Debian packages both.
+Its durability settings are unchanged: every message is synced before it is acknowledged. Needless limits are lifted
+(processes, connections per client, the mail log, since there is no syslog in the namespace), so that the comparison
+favours Postfix if anything. OpenDKIM signs over a UNIX socket, which is several times faster than TCP here. For inbound
+mail OpenDKIM checks signatures and policyd-spf checks SPF, both as Debian packages them.
 """
 
 import os
@@ -20,7 +19,7 @@ MX = ("127.0.0.1", 2526)
 SUBMISSION = ("127.0.0.1", 2587)
 LOGIN = ("bench", "a-password-for-the-bench")
 START_PROCESSES = 200
-# Rows of mail from strangers.
+# Rows with inbound mail.
 JUDGED = ("inbound", "inbound-large")
 
 MASTER = """\
@@ -52,7 +51,7 @@ postlog unix-dgram n - n - 1 postlogd
 policyd-spf unix - n n - 0 spawn user=policyd-spf argv=/usr/bin/policyd-spf {etc}/policyd-spf.conf
 """
 
-# Debian's, without the log, and loopback is checked as all else is.
+# Debian's configuration without its log; loopback clients are checked like any other.
 POLICYD_SPF = """\
 debugLevel = 0
 TestOnly = 1
@@ -153,7 +152,7 @@ class Postfix:
         machine.run_quietly(command, input=LOGIN[1])
         shutil.chown(database, "postfix")
         text = f"pwcheck_method: auxprop\nauxprop_plugin: sasldb\nsasldb_path: {database}\nmech_list: PLAIN LOGIN\n"
-        # Debian's Postfix reads sasl/ below its configuration, and no other path.
+        # Debian's Postfix reads sasl/ below its configuration directory only.
         (etc / "sasl").mkdir()
         (etc / "sasl" / "smtpd.conf").write_text(text)
 
@@ -161,7 +160,7 @@ class Postfix:
         return self.directory / "dkim" / "socket"
 
     def judging(self):
-        """Mail of strangers for a mailbox here, judged by both, and held: as durable as if it was delivered."""
+        """Inbound mail for a local mailbox: checked by both and held, which is as durable as a delivery."""
         return {
             "mynetworks": "192.0.2.1/32",
             "local_header_rewrite_clients": "",
@@ -176,7 +175,7 @@ class Postfix:
         }
 
     def judged(self):
-        """What was found out about the one message that it holds."""
+        """Authentication results of the one message that is held."""
         etc = self.directory / "etc"
         [held] = [path for path in (self.directory / "queue" / "hold").rglob("*") if path.is_file()]
         text = machine.run_quietly(["postcat", "-c", etc, "-h", held]).lower()
@@ -194,7 +193,7 @@ class Postfix:
         machine.wait_until(self.socket().exists, "opendkim")
 
     def signs(self):
-        """RSA-2048 alone, as nearly everybody runs it, relaxed/relaxed, From oversigned."""
+        """Signs with RSA-2048 only, as is usual, relaxed/relaxed, with From oversigned."""
         home = self.directory / "dkim"
         home.mkdir()
         key = home / "key.pem"
@@ -213,7 +212,7 @@ InternalHosts 127.0.0.0/8
 """
 
     def verifies(self):
-        """Signatures of everybody; the load's address would be inside else."""
+        """Verifies all signatures. Without InternalHosts the load's address would count as internal."""
         return f"""\
 Mode v
 AuthservID mx.bench.test
@@ -225,7 +224,7 @@ Nameservers {self.context.names.address[0]}
         return machine.memory_bytes(self.roots)
 
     def peak_bytes(self):
-        """The sum at the end: its processes stay for minutes after their last work."""
+        """Memory at the end of a row: the processes stay for minutes after their last work."""
         return self.memory_bytes()
 
     def stop(self):

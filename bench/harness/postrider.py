@@ -1,8 +1,7 @@
-"""postrider, as its release build is, in a private data directory.
+"""postrider's release build in a private data directory.
 
-Everything but the ports, the number of sessions per address (all load comes from one) and what a row is
-about is left at the defaults. The account, its domain and its SMTP credential are made through
-`postrider admin`, as an operator would.
+All settings but ports, sessions per address (all load comes from one address) and those that a row needs have their
+defaults. The account, its domain and its SMTP credential are created with `postrider admin`.
 """
 
 import json
@@ -22,12 +21,12 @@ MX = ("127.0.0.1", 3526)
 SUBMISSION = ("127.0.0.1", 3587)
 API = ("127.0.0.1", 3025)
 OPS = ("127.0.0.1", 3026)
-# Rows that are signed, and rows whose mail is kept.
+# Rows with DKIM signatures, and rows whose mail is held.
 SIGNED = ("dkim", "post")
 HELD = ("accept", "post-held", "batch-held")
-# Rows of mail from strangers.
+# Rows with inbound mail.
 INBOUND = ("inbound", "inbound-large", "inbound-idle")
-# Rows whose mail goes to the recipients' own hosts, and one where a second account sends, too.
+# Rows that deliver to the recipients' own hosts, and one with a second sending account.
 DIRECT = ("domains", "many-domains", "dead-destination", "tarpits", "newsletters")
 TWO_ACCOUNTS = ("newsletters",)
 OWNER, DOMAIN = "owner@bench.test", "bench.test"
@@ -85,7 +84,7 @@ class Postrider:
         self.roots = [self.process.pid]
 
     def launch_timed(self):
-        """Starts it; the seconds until /healthz says 200."""
+        """Starts the server. Returns the seconds until /healthz returns 200."""
         began = time.monotonic()
         self.launch()
         while time.monotonic() < began + HEALTHY_S_MAX:
@@ -96,16 +95,16 @@ class Postrider:
                 if self.process.poll() is not None:
                     break
                 time.sleep(0.001)
-        raise machine.Failure(f"postrider was not healthy in {HEALTHY_S_MAX} s\n{self.last_words()}")
+        raise machine.Failure(f"/healthz did not return 200 within {HEALTHY_S_MAX} s\n{self.last_words()}")
 
     def reload(self, paused):
-        """Takes up delivery, or pauses it."""
+        """Reloads the configuration with delivery paused or not."""
         self.paused = paused
         self.config.write_text(self.settings())
         os.kill(self.process.pid, signal.SIGHUP)
 
     def first_attempt_p99_ms(self, kind):
-        """How long mail of a class waited of late, as it says itself."""
+        """99th percentile of the time to the first attempt of a class, from /metrics."""
         with urllib.request.urlopen("http://{}:{}/metrics".format(*OPS), timeout=30) as answer:
             text = answer.read().decode()
         found = re.search(rf'^postrider_first_attempt_seconds{{class="{kind}",quantile="0.99"}} (\S+)$', text, re.M)
@@ -113,7 +112,7 @@ class Postrider:
 
     def ready(self):
         if self.process.poll() is not None:
-            raise machine.Failure(f"postrider serve ended with {self.process.returncode}")
+            raise machine.Failure(f"postrider serve exited with {self.process.returncode}")
         with socket.socket(socket.AF_UNIX) as door:
             return door.connect_ex(str(self.data_directory() / "admin.sock")) == 0
 
@@ -135,7 +134,7 @@ class Postrider:
             raise machine.Failure(f"{method} {path}: {error}") from None
 
     def judged(self):
-        """What was found out about the one email that it has received."""
+        """Authentication results of the one received email."""
         [email] = self.api_call("GET", "/received-emails")["received_emails"]
         return {check: result == "pass" for check, result in email["auth"].items()}
 

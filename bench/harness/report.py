@@ -1,4 +1,4 @@
-"""Medians, and the table."""
+"""Medians and the table of results."""
 
 from statistics import median
 
@@ -8,23 +8,23 @@ TITLES = {
     "dkim": "relay with DKIM",
     "submission": "submission, STARTTLS + AUTH",
     "domains": "1,000 domains",
-    "inbound": "inbound with verdict",
-    "inbound-large": "inbound with verdict, 25 MB",
+    "inbound": "inbound with authentication",
+    "inbound-large": "inbound with authentication, 25 MB",
     "post": "POST /emails, signed, relayed",
     "post-held": "POST /emails, kept",
     "batch-held": "POST /emails/batch, kept",
     "idle": "idle sessions",
-    "inbound-idle": "idle sessions at the MX door",
+    "inbound-idle": "idle sessions at the MX listener",
 }
 IDLE = ("idle", "inbound-idle")
 MIB = 1024 * 1024
 
 
 def medians(results):
-    """One entry per (work, sessions, peer): the median of every figure over the rounds."""
+    """One entry per (work, sessions, peer): the median of each figure over the rounds."""
     groups = {}
     for row in results:
-        # The peers hold different numbers of idle sessions; it is one row all the same.
+        # The peers hold different numbers of idle sessions but share a row.
         sessions = 0 if row["work"] in IDLE else row["sessions"]
         groups.setdefault((row["work"], sessions, row["peer"]), []).append(row)
     found = []
@@ -44,7 +44,7 @@ def progress(row, rounds):
 
 
 def table(results, peers):
-    """Rates and costs side by side; the ratio is postrider's to Postfix's, so more is better for rates."""
+    """Rates and costs side by side. The ratio is postrider's value divided by Postfix's: for rates, more is better."""
     found = {(row["work"], row["group"], row["peer"]): row for row in medians(results)}
     keys = sorted({key[:2] for key in found}, key=lambda key: (list(TITLES).index(key[0]), key[1]))
     both = len(peers) == 2

@@ -1,6 +1,6 @@
-"""The rows of the table: what is sent, and what is taken as done.
+"""The rows of the table: what is sent, and when it counts as done.
 
-A work is one configuration of a peer: a fresh instance per round, its rows one after the other on it.
+A work is one configuration of a peer. Each round uses a fresh instance and runs the work's rows on it in order.
 """
 
 import time
@@ -25,7 +25,7 @@ LARGE_SENDERS = 4
 SUBMISSION_SESSIONS = 20
 DOMAIN_SESSIONS = 20
 
-# Messages per row at scale 1: some seconds of work for Postfix, at least one for anybody.
+# Messages per row at scale 1: some seconds of work for Postfix, and at least one second for either peer.
 MESSAGES = {
     "accept": {1: 4_000, 20: 16_000, 100: 16_000},
     "relay": {1: 4_000, 20: 8_000, 100: 8_000},
@@ -38,9 +38,9 @@ MESSAGES = {
     "post-held": 20_000,
     "batch-held": 60_000,
 }
-# What Postfix has no door for.
+# Rows without a Postfix counterpart.
 ALONE = ("post", "post-held", "batch-held", "inbound-idle")
-# What comes from strangers, and where Postfix asks the DNS.
+# Rows in which Postfix queries DNS.
 ASKS_DNS = ("domains", "inbound", "inbound-large")
 POST_CONNECTIONS = 50
 BATCH = 100
@@ -48,7 +48,7 @@ BATCH = 100
 
 @dataclass
 class Context:
-    """What a run has in hand."""
+    """State of a run."""
 
     args: Any
     base: Path
@@ -66,11 +66,11 @@ class Context:
 
 
 def run(context, peer_name, work):
-    """Measures one work on one peer: (rows, failures)."""
+    """Measures one work on one peer. Returns (rows, failures)."""
     if work in egress.WORKS:
         return egress.run(context, work) if peer_name == "postrider" else ([], [])
     if work in ASKS_DNS and not context.isolated and peer_name == "postfix":
-        return [], [f"postfix {work}: it asks port 53 and delivers to port 25: needs namespaces"]
+        return [], [f"postfix {work}: needs ports 53 and 25, and thus namespaces"]
     if work == "domains":
         context.sink = ("127.0.0.1", 25 if context.isolated else 2600)
     if work in ALONE and peer_name != "postrider":
@@ -89,7 +89,7 @@ def run(context, peer_name, work):
 
 
 def accept(context, peer):
-    """Acknowledged and kept, nothing goes out."""
+    """Messages are acknowledged and stored; nothing is delivered."""
     context.load.source(peer.relay, 1, WARM_UP)
     for sessions in context.args.sessions:
         count = context.messages(MESSAGES["accept"][sessions])
@@ -97,7 +97,7 @@ def accept(context, peer):
 
 
 def relay(context, peer):
-    """From the first connection to the last message's arrival at the sink."""
+    """From the first connection to the arrival of the last message at the sink."""
     with_sink = Sink(context.base, "{}:{}".format(*context.sink))
     try:
         context.load.source(peer.relay, 1, WARM_UP)
@@ -117,7 +117,7 @@ def relay(context, peer):
 
 
 def dkim(context, peer):
-    """Relay, after a look at one message: signed as often as the row says?"""
+    """Relay with DKIM; first checks that one message has the expected number of signatures."""
     capture = context.base / f"capture-{peer.name}-{context.round}"
     capture.mkdir()
     capture.chmod(0o777)
@@ -135,13 +135,13 @@ def dkim(context, peer):
 
 
 def submission(context, peer):
-    """One message per connection, each with STARTTLS, a full handshake and AUTH; to the sink."""
+    """One message per connection with STARTTLS, a full handshake and AUTH; delivered to the sink."""
     count = context.messages(MESSAGES["submission"])
     yield from to_the_sink(context, peer, context.sink, SUBMISSION_SESSIONS, count, peer.submission, login=peer.login)
 
 
 def domains(context, peer):
-    """One message to each of many domains, each with an MX and an address of its own."""
+    """One message to each of many domains, each with its own MX and address."""
     count = MESSAGES["domains"]
     everywhere = ("0.0.0.0", context.sink[1])
     yield from to_the_sink(context, peer, everywhere, DOMAIN_SESSIONS, count, peer.relay)
@@ -165,16 +165,15 @@ def to_the_sink(context, peer, address, sessions, count, to, **options):
 
 
 def inbound(context, peer):
-    """Signed mail of strangers, judged (SPF and DKIM; postrider DMARC, ARC and iprev too) and kept."""
+    """Signed inbound mail: authenticated (SPF and DKIM; postrider also DMARC, ARC and iprev) and stored."""
     rcpt = "someone{n}@bench.test"
     context.load.send_signed(peer.mx, 1, 1, rcpt)
     judged = peer.judged()
     if not all(judged.values()):
-        raise Failure(f"a good message was judged as {judged}")
+        raise Failure(f"a valid message failed authentication: {judged}")
     for sessions in context.args.sessions:
         count = context.messages(MESSAGES["inbound"][sessions])
-        # Before it counts each session's processes are there (an interpreter starts for a while), and each name
-        # was asked for.
+        # Warm up: start the processes of each session (an interpreter takes a while) and fill the DNS caches.
         context.load.send_signed(peer.mx, sessions, max(JUDGED_SENDERS, 2 * sessions), rcpt)
 
         def send():
@@ -184,7 +183,7 @@ def inbound(context, peer):
 
 
 def inbound_large(context, peer):
-    """The same with messages of 25 MB, one after the other: what one takes in memory."""
+    """Inbound messages of 25 MB, one after the other: measures the memory for one message."""
     count = max(5, int(MESSAGES["inbound-large"] * context.args.scale))
     rcpt = "someone{n}@bench.test"
     context.load.send_signed(peer.mx, 1, WARM_UP, rcpt)
@@ -198,13 +197,13 @@ def inbound_large(context, peer):
 
 
 def since_signed(result):
-    """The time without what the load spends on its signatures before it begins."""
+    """Excludes the time that the load spends signing before it sends."""
     figures = {key: result[key] for key in ("seconds", "p50_ms", "p99_ms")}
     return figures | {"per_second": result["messages"] / result["seconds"]}
 
 
 def post(context, peer):
-    """`POST /emails`, signed twice and delivered to the sink at the same time."""
+    """`POST /emails`, signed twice and delivered to the sink concurrently."""
     sink = Sink(context.base, "{}:{}".format(*context.sink))
     count = context.messages(MESSAGES["post"])
     try:
@@ -223,7 +222,7 @@ def post(context, peer):
 
 
 def post_held(context, peer):
-    """`POST /emails`; or, in batches, `POST /emails/batch`: acknowledged and kept."""
+    """`POST /emails`, or `POST /emails/batch` in batches: acknowledged and stored."""
     batch = BATCH if peer.work == "batch-held" else 1
     count = context.messages(MESSAGES[peer.work]) // batch * batch
     context.load.post(peer.api, peer.key, 4, WARM_UP, 1)
@@ -236,10 +235,10 @@ def post_held(context, peer):
 
 
 def idle(context, peer):
-    """Sessions that have said EHLO and wait: what each costs."""
+    """Cost of idle sessions after EHLO."""
     count = context.idle_sessions(peer.name)
     sessions = IdleSessions(peer.mx if peer.work == "inbound-idle" else peer.relay)
-    # The first ones use up what the start has left free in memory: they are not counted.
+    # The first sessions use memory that is free since the start: they are not counted.
     first = count // 5
     sessions.add(first)
     time.sleep(SETTLE_S)
@@ -258,12 +257,12 @@ def idle(context, peer):
 
 
 def measured(peer, sessions, count, send):
-    """Runs `send` and says how fast it was and what it cost the peer."""
+    """Runs `send`. Returns its rate and its cost for the peer."""
     cpu_before = machine.cpu_s(peer.roots)
     started = time.monotonic()
     extra = send()
     seconds = time.monotonic() - started
-    # What is cleaned up behind the last message belongs to the cost, not to the rate.
+    # Clean-up after the last message counts towards the cost but not the rate.
     time.sleep(SETTLE_S)
     cpu = machine.cpu_s(peer.roots) - cpu_before
     return {

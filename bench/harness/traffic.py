@@ -1,7 +1,7 @@
-"""The load, the sink and the name server: the same for both peers.
+"""The load, the sink and the name server, the same for both peers.
 
-`smtp-source` and `smtp-sink` come with Postfix; `load` (bench/load) does what smtp-source cannot:
-STARTTLS with AUTH, one message each to many domains, messages that are signed, and emails over HTTP.
+`smtp-source` and `smtp-sink` come with Postfix. `load` (bench/load) covers what smtp-source cannot do: STARTTLS with
+AUTH, one message to each of many domains, signed messages, and emails over HTTP.
 """
 
 import json
@@ -17,22 +17,22 @@ from machine import Failure, signing_key, wait_for_port
 
 MESSAGE_BYTES = 10_240
 SENDER = "sender@bench.test"
-# Those whose mail is judged: each domain has a DKIM key, SPF and DMARC. Not below .test, which OpenDKIM's resolver
-# (libunbound) knows not to exist.
+# Senders of authenticated mail: each domain has a DKIM key, SPF and DMARC. Not below .test, for which OpenDKIM's
+# resolver (libunbound) returns NXDOMAIN.
 JUDGED_SENDER = "sender@s{s}.bench.example"
 JUDGED_SENDERS = 64
-# A host that takes mail from strangers has a bound on messages of one session.
+# An MX host limits the messages per session.
 JUDGED_PER_CONNECTION = 500
 RUN_S_MAX = 150
 
 
 class Sink:
-    """smtp-sink; its running counters (-c) go to a file in memory, which costs one write per event."""
+    """smtp-sink; its running counters (-c) are written to a file in memory, one write per event."""
 
     def __init__(self, base, address, capture=None):
         self.counters = Path(f"/dev/shm/postrider-bench-sink-{os.getpid()}")
         self.output = self.counters.open("wb")
-        # -m: more than any peer keeps open, so that the sink never makes it wait.
+        # -m: more connections than any peer opens, so that the sink never delays it.
         command = ["smtp-sink", "-c", "-m", "8000", "-u", "nobody"]
         if capture:
             command += ["-d", f"{capture}/message-"]
@@ -50,7 +50,7 @@ class Sink:
         deadline = time.monotonic() + RUN_S_MAX
         while self.received() < count:
             if time.monotonic() > deadline:
-                raise Failure(f"the sink got {self.received()} of {count} messages in {RUN_S_MAX} s")
+                raise Failure(f"the sink received {self.received()} of {count} messages in {RUN_S_MAX} s")
             time.sleep(0.005)
 
     def stop(self):
@@ -61,14 +61,14 @@ class Sink:
 
 
 class Load:
-    """Whoever sends: smtp-source, or our own `load`."""
+    """The senders: smtp-source or `load`."""
 
     def __init__(self, binary, base):
         self.binary = binary
         self.signing_key = signing_key(base)
 
     def source(self, to, sessions, messages):
-        """smtp-source, connections kept (-d), as a busy application would."""
+        """smtp-source with reused connections (-d), like a busy application."""
         command = ["smtp-source", "-d", "-s", str(sessions), "-m", str(messages), "-l", str(MESSAGE_BYTES)]
         command += ["-f", SENDER, "-t", "someone@sink.test", "{}:{}".format(*to)]
         self.run(command)
@@ -83,7 +83,7 @@ class Load:
         return json.loads(self.run(command))
 
     def send_signed(self, to, sessions, messages, rcpt, size_bytes=MESSAGE_BYTES, senders=JUDGED_SENDERS):
-        """Messages of many domains, signed, as a host on the internet sends them; connections kept."""
+        """Signed messages of many domains, as from a host on the internet, over reused connections."""
         command = [self.binary, "send", "--to", "{}:{}".format(*to), "--sessions", str(sessions)]
         command += ["--messages", str(messages), "--size-bytes", str(size_bytes), "--rcpt", rcpt]
         command += ["--from", JUDGED_SENDER, "--senders", str(min(senders, messages))]
@@ -96,7 +96,7 @@ class Load:
         return json.loads(self.run(command, timeout))
 
     def fill(self, data_directory, account, domains):
-        """Writes domains with keys into the store of a server that is stopped."""
+        """Writes domains with keys into the store of a stopped server."""
         command = [self.binary, "fill", "--data-dir", data_directory, "--account", account, "--domains", str(domains)]
         self.run([*command, "--key", self.signing_key], RUN_S_MAX + domains / 100)
 
@@ -104,14 +104,14 @@ class Load:
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
         except subprocess.TimeoutExpired:
-            raise Failure(f"{command[0]} was not done in {timeout:.0f} s") from None
+            raise Failure(f"{command[0]} did not finish in {timeout:.0f} s") from None
         if done.returncode != 0 or "fatal" in done.stderr:
             raise Failure(f"{os.path.basename(command[0])}: {done.stderr.strip()[-500:]}")
         return done.stdout
 
 
 class NameServer:
-    """`load names`: every name below bench.test has an MX with an address of its own, and what a sender publishes."""
+    """`load names`: each name below bench.test has an MX with its own address, and the records of a sender."""
 
     def __init__(self, load, base, isolated):
         self.address = ("127.0.0.53", 53 if isolated else 5390)
@@ -130,13 +130,13 @@ class NameServer:
         raise SystemExit("bench: the name server does not answer")
 
     def queries(self):
-        """How many came until now, by type."""
+        """Number of queries so far, by type."""
         query = b"\0\1\1\0\0\1\0\0\0\0\0\0\x08_queries\5bench\4test\0\0\x10\0\1"
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
             asker.settimeout(5)
             asker.sendto(query, self.address)
             reply = asker.recv(512)
-        # One record behind the question: pointer, type, class, TTL, length, and a string with its length.
+        # The answer after the question: pointer, type, class, TTL, length, and one string with its length byte.
         text = reply[len(query) + 13 :].decode()
         return Counter({int(kind): int(count) for kind, count in re.findall(r"(\d+)=(\d+)", text)})
 
@@ -146,7 +146,7 @@ class NameServer:
 
 
 class IdleSessions:
-    """Connections that have said EHLO and nothing more, from many loopback addresses."""
+    """Connections from many loopback addresses that have sent EHLO and stay idle."""
 
     PER_ADDRESS = 20
 

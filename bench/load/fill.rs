@@ -1,7 +1,8 @@
-//! `load fill`: domains with keys of their own, written into a store that no server has open.
+//! `load fill`: writes verified sending domains with DKIM keys into the store of a stopped server.
 //!
-//! A hundred thousand RSA keys would take hours to make: all domains have the same two, each sealed for its own row, so
-//! that the rows are what they are in any store. A domain is verified, and looked at again within the hour.
+//! Generating a hundred thousand RSA keys would take hours, so all domains share one RSA and one Ed25519 key. Each key
+//! is sealed anew for its own row, so the rows have the same form as in production. Each domain is verified, and its
+//! next DNS check is spread over the coming hour.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -10,48 +11,48 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use dns::dkim_key::{DkimKey, KeyAlgorithm};
-use dns::seal::Vault;
+use dns::secrets::Vault;
 use jiff::Timestamp;
 use mail::domain::{DeliverySettings, DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
+use mail::domain_setup::{DomainSetup, next_check};
 use mail::id::{AccountId, DomainId};
-use mail::setup::{DomainSetup, next_check};
 use store::engine::{Batch, RedbOptions, Store};
 
 use crate::sender;
 
-/// Domains written by one commit.
+/// Domains per commit.
 const AT_ONCE: u32 = 500;
 
-/// What to write, and where.
+/// Arguments of `load fill`.
 #[derive(Args)]
 pub(crate) struct Plan {
-    /// The data directory of a server that is stopped: with its store and its key file.
+    /// Data directory of a stopped server, with its store and `secret.key`.
     #[arg(long)]
     data_dir: PathBuf,
-    /// Whose domains they are: an account's id.
+    /// Account id that owns the domains.
     #[arg(long)]
     account: AccountId,
-    /// How many.
+    /// Number of domains.
     #[arg(long)]
     domains: u32,
-    /// The RSA key of all of them (PEM).
+    /// RSA key that all domains share (PEM).
     #[arg(long)]
     key: PathBuf,
 }
 
-/// The keys that all domains have.
+/// The keys that all domains share, and the vault that seals them.
 struct Keys {
     rsa: DkimKey,
     ed25519: DkimKey,
     vault: Vault,
 }
 
-/// Writes them all.
+/// Writes all domains.
 pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
     let keys = Keys {
         rsa: sender::key(&plan.key)?,
         ed25519: DkimKey::generate(KeyAlgorithm::Ed25519)?,
-        vault: Vault::load_or_create(&plan.data_dir.join("secret.key"), store::engine::private::create_file)?,
+        vault: Vault::load_or_create(&plan.data_dir.join("secret.key"), store::engine::private_files::create_file)?,
     };
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let store = Store::open(&RedbOptions::new(plan.data_dir.join("store")))?;
@@ -62,8 +63,8 @@ pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
                 let domain = domain(plan.account, number, &keys)?;
                 let mut setup = DomainSetup::new(domain.created_at);
                 setup.due = next_check(&domain, &setup, domain.created_at, u64::from(number));
-                store::setup::create(&mut batch, store::setup::setup_key(&domain), &setup);
-                // Each counts what is written before it: the last one's word stands.
+                store::domain_setup::create(&mut batch, store::domain_setup::setup_key(&domain), &setup);
+                // The count row must hold the sum of all domains of this batch; the last `create` writes the final sum.
                 let mut count = before.clone();
                 count.number += number - first;
                 store::domain::create(&mut batch, &domain, &count);
@@ -79,7 +80,7 @@ pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
 fn domain(account: AccountId, number: u32, keys: &Keys) -> Result<SendingDomain, Box<dyn Error>> {
     let now = now();
     let id = DomainId::new(now, u128::from(number));
-    // As queue/src/sender.rs binds a key to its row.
+    // Same associated data as in production: domain id and key kind (queue/src/sender_authorization.rs).
     let seal = |key: &DkimKey, kind: u8| -> Result<SealedSecret, Box<dyn Error>> {
         let row = [id.to_bytes().as_slice(), &[kind]].concat();
         Ok(SealedSecret(STANDARD.encode(keys.vault.seal(&row, key.pkcs8())?)))

@@ -1,20 +1,24 @@
-//! `load`: what the benchmark needs beside Postfix's `smtp-source` and `smtp-sink`.
+//! `load`: load generator, name server and mail sink that the benchmark needs besides Postfix's `smtp-source` and
+//! `smtp-sink`.
 //!
-//! Flow: `bench/run` starts `load names` once, as the name server that both peers ask, and
-//! `load send` once per measurement, for the loads that `smtp-source` cannot make: STARTTLS with AUTH and a
-//! full handshake per connection, one message each to many domains, and messages signed by DKIM from domains
-//! that publish what a host that receives asks for; and `load post` for what comes over HTTP. Each prints one line of
-//! JSON: how many messages were accepted, in how long, and how long one took. For the rows of egress there is
-//! `load sink`, which knows when each recipient was first tried, and `load fill`, which writes domains into a store.
+//! `bench/run` starts `load names` once, as the name server of both peers. For each measurement it starts:
 //!
-//! Limits: one thread for all sessions; replies up to [`smtp::REPLY_BYTES_MAX`].
-//! The client speaks in lockstep (no PIPELINING), as `smtp-source` and most mail clients do.
+//! - `load send`, for SMTP loads that `smtp-source` cannot make: STARTTLS with AUTH and a full handshake for each
+//!   connection, one message to each of many domains, and DKIM-signed messages from domains that publish the records
+//!   that an MX host checks;
+//! - `load post`, for the HTTP API.
+//!
+//! Both print one line of JSON: the number of accepted messages, the total time and the latency of one message. For
+//! the egress rows, `load sink` logs when each recipient was first tried, and `load fill` writes domains into a store.
+//!
+//! Limits: all sessions run on one thread; replies are at most [`smtp::REPLY_BYTES_MAX`] bytes. The client does not
+//! use PIPELINING, as `smtp-source` and most mail clients do not.
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-// What the load costs is missing from what is measured.
+// A fast allocator, so that the load generator takes little CPU from the server that is measured.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -38,21 +42,20 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Work {
-    /// Sends messages and prints what came of them as one line of JSON.
+    /// Sends messages over SMTP and prints the result as one line of JSON.
     Send(send::Plan),
-    /// Posts emails over HTTP and prints what came of them as one line of JSON.
+    /// Posts emails over HTTP and prints the result as one line of JSON.
     Post(post::Plan),
-    /// Takes mail at many addresses and notes when each recipient was first tried.
+    /// Accepts mail at many addresses and logs when each recipient was first tried.
     Sink(sink::Plan),
-    /// Writes domains with keys into a store that no server has open.
+    /// Writes domains with keys into the store of a stopped server.
     Fill(fill::Plan),
-    /// Answers for every name below `bench.test`.
+    /// Serves DNS for every name below `bench.test`.
     Names {
         /// Address and port, UDP.
         #[arg(long, default_value = "127.0.0.53:53")]
         listen: std::net::SocketAddr,
-        /// With an RSA key (PEM), every name publishes what receivers ask for: it, as a key of DKIM, and records
-        /// of SPF and DMARC.
+        /// RSA key (PEM). If it is set, every name publishes it as a DKIM key, with SPF and DMARC records.
         #[arg(long)]
         key: Option<std::path::PathBuf>,
     },

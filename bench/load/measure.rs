@@ -1,7 +1,7 @@
-//! Many at once until all is done, and one line of JSON about it.
+//! Runs concurrent workers until all have finished and prints one line of JSON about them.
 //!
-//! All on one thread, as in smtp-source: threads that wait for one another cost the machine, and in its kernel
-//! the server too, more than the talk itself.
+//! All workers run on one thread, as in smtp-source: switching between threads costs the machine, and through its
+//! kernel also the server, more CPU time than the SMTP session itself.
 
 use std::error::Error;
 use std::future::Future;
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::task::JoinSet;
 
-/// Runs `work` so many times at once, each of which gives how long each of its turns took, and prints how many
-/// messages that were (`per_turn` in each), in how long, and how long a turn took.
+/// Runs `count` workers concurrently. Each returns the latencies of its rounds. Prints the number of messages
+/// (`per_turn` in each round), the total time, and the median and 99th percentile of a round.
 pub(crate) fn at_once<F>(count: usize, per_turn: usize, work: impl Fn() -> F) -> Result<(), Box<dyn Error>>
 where
     F: Future<Output = io::Result<Vec<Duration>>> + Send + 'static,
@@ -50,13 +50,13 @@ pub(crate) fn clock() -> Instant {
     Instant::now()
 }
 
-/// Microseconds of the machine's clock, which all processes on it have in common.
+/// Wall clock in microseconds since 1970: comparable between the processes of one machine.
 #[expect(clippy::disallowed_methods, reason = "measuring time is what a load generator is for")]
 pub(crate) fn wall_us() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros())
 }
 
-/// Waits until then, to the millisecond.
+/// Sleeps until the instant, with millisecond resolution.
 pub(crate) async fn wait_until(moment: Instant) {
     tokio::time::sleep_until(moment.into()).await;
 }

@@ -1,13 +1,17 @@
-//! `load names`: the name server that both peers ask, over UDP (RFC 1035).
+//! `load names`: the DNS server of both benchmark peers, over UDP (RFC 1035).
 //!
-//! For every name below `bench.test` and `bench.example`: `MX` says `10 mx.NAME`, and `A` of a name that starts
-//! with `mx.` is a loopback address of its own, made from the name, so that a thousand domains are a thousand
-//! destinations; numbered domains have addresses by their number (places.rs). How many queries came says the `TXT`
-//! record of `_queries.bench.test`, by type. With a key, names publish what a host asks for that receives from them, as `TXT`:
-//! `bench._domainkey.` the key, `_dmarc.` a policy, names without an underscore SPF for the loopback network;
-//! and loopback addresses have a name (`PTR`) that leads back to them. Every other type has no records (an
-//! answer without data, with an SOA so that it can be cached); other names do not exist. It is written in Rust
-//! because it must not be what is measured: a few microseconds per answer.
+//! It answers for every name below `bench.test` and `bench.example`:
+//!
+//! - `MX NAME`: `10 mx.NAME`.
+//! - `A mx.NAME`: a loopback address derived from the name, so that a thousand domains are a thousand destinations.
+//!   Numbered domains have addresses by their number (places.rs).
+//! - `TXT _queries.bench.test`: the number of queries received, by type.
+//! - With a key, the records that an MX host checks: `TXT bench._domainkey.…` is the DKIM key, `TXT _dmarc.…` a
+//!   policy, `TXT` of names without an underscore an SPF record for the loopback network. `PTR` of loopback addresses
+//!   is a name that resolves back to the address.
+//!
+//! Every other type gets an empty answer with an SOA, so that it can be cached (NODATA). Other names get NXDOMAIN. The
+//! server is written in Rust so that it is no bottleneck: an answer takes a few microseconds.
 //!
 //! Limits: one question per query; queries of up to 1,500 bytes; no TCP (all answers are short).
 
@@ -19,52 +23,53 @@ use crate::places;
 use crate::sender::{self, SELECTOR};
 
 const ZONE: &str = "bench.test";
-/// Where the senders of mail that is judged are: libunbound, through which OpenDKIM asks, knows no `.test`.
+/// Zone of the senders in rows with DKIM, SPF and DMARC checks: libunbound, which OpenDKIM uses, does not resolve
+/// `.test`.
 const SENDERS_ZONE: &str = "bench.example";
 const QUERY_BYTES_MAX: usize = 1500;
-/// Long enough for a row; each round asks anew, by a server that has just begun.
+/// Longer than a benchmark row. Each round starts its server anew, with an empty cache.
 const TTL_S: u32 = 3600;
 const TYPE_A: u16 = 1;
 const TYPE_SOA: u16 = 6;
 const TYPE_PTR: u16 = 12;
 const TYPE_MX: u16 = 15;
 const TYPE_TXT: u16 = 16;
-/// Where addresses have names (RFC 1035 3.5): loopback ones.
+/// Reverse zone of the loopback addresses (RFC 1035 3.5).
 const REVERSE: &str = ".127.in-addr.arpa";
-/// The names that they have.
+/// Suffix of the names that `PTR` queries return.
 const CLIENT: &str = ".client.bench.test";
 const SPF: &str = "v=spf1 ip4:127.0.0.0/8 -all";
 const DMARC: &str = "v=DMARC1; p=reject";
-/// Whose `TXT` record says how many queries came.
+/// The name whose `TXT` record holds the query counters.
 const QUERIES: &str = "_queries.bench.test";
 const NXDOMAIN: u8 = 3;
-/// A pointer to the question's name, which always stands at offset 12 (RFC 1035 4.1.4).
+/// Compression pointer to the name of the question, which always begins at offset 12 (RFC 1035 4.1.4).
 const POINTER_TO_QUESTION: [u8; 2] = [0xc0, 12];
 
-/// Answers until it is killed; with a key, as one where mail is sent from.
+/// Answers queries until the process is killed. With a key, names also publish DKIM, SPF, DMARC and PTR records.
 pub(crate) fn serve(listen: SocketAddr, key: Option<&Path>) -> Result<(), Box<dyn Error>> {
     let socket = UdpSocket::bind(listen)?;
     let key = key.map(|path| sender::key(path).map(|key| key.txt_record())).transpose()?;
     let mut query = [0; QUERY_BYTES_MAX];
-    let mut asked = Asked::default();
+    let mut counts = QueryCounts::default();
     loop {
         let (count, from) = socket.recv_from(&mut query)?;
-        if let Some(reply) = query.get(..count).and_then(|query| answer(query, key.as_deref(), &mut asked)) {
-            // A peer that has gone away is no reason to stop.
+        if let Some(reply) = query.get(..count).and_then(|query| answer(query, key.as_deref(), &mut counts)) {
+            // A client that has closed its socket must not stop the server.
             let _ = socket.send_to(&reply, from);
         }
     }
 }
 
-/// How many queries came, by type.
+/// Number of queries by record type.
 #[derive(Default)]
-struct Asked {
+struct QueryCounts {
     kinds: [(u16, u64); 8],
 }
 
-impl Asked {
+impl QueryCounts {
     fn count(&mut self, kind: u16) {
-        // The last place is everybody else's.
+        // The last slot counts all further types together.
         let last = self.kinds.len() - 1;
         let at = self.kinds.iter().position(|(known, count)| *known == kind || *count == 0).unwrap_or(last);
         if let Some(place) = self.kinds.get_mut(at) {
@@ -79,8 +84,8 @@ impl Asked {
     }
 }
 
-/// The reply to a query; `None` for what is no query.
-fn answer(query: &[u8], key: Option<&str>, asked: &mut Asked) -> Option<Vec<u8>> {
+/// Returns the reply to a query, or `None` if the packet is a response or malformed.
+fn answer(query: &[u8], key: Option<&str>, counts: &mut QueryCounts) -> Option<Vec<u8>> {
     if query.get(2)? & 0x80 != 0 {
         return None;
     }
@@ -89,12 +94,12 @@ fn answer(query: &[u8], key: Option<&str>, asked: &mut Asked) -> Option<Vec<u8>>
     let kind = u16::from_be_bytes([*query.get(after_name)?, *query.get(after_name + 1)?]);
     let pointer = name.strip_suffix(REVERSE).filter(|_| key.is_some()).map(host_of);
     if name != QUERIES {
-        asked.count(kind);
+        counts.count(kind);
     }
     let zone = [ZONE, SENDERS_ZONE].into_iter().find(|zone| is_within(&name, zone));
     let known = pointer.is_some() || zone.is_some();
     let data = match kind {
-        TYPE_TXT if name == QUERIES => Some(asked.told()),
+        TYPE_TXT if name == QUERIES => Some(counts.told()),
         TYPE_MX if zone.is_some() && !name.starts_with("mx.") && name != ZONE => Some(mx()),
         TYPE_A if zone.is_some() && name.starts_with("mx.") => Some(address_of(&name).to_vec()),
         TYPE_A => named_address(&name),
@@ -106,7 +111,7 @@ fn answer(query: &[u8], key: Option<&str>, asked: &mut Asked) -> Option<Vec<u8>>
     let (answers, authorities) = if data.is_some() { (1, 0) } else { (0, 1) };
     let mut reply = Vec::with_capacity(128);
     reply.extend_from_slice(query.get(..2)?);
-    // QR, AA, the asker's RD; then RA and the code.
+    // QR, AA and the client's RD; then RA and the response code.
     reply.extend_from_slice(&[0x84 | (query.get(2)? & 1), 0x80 | code]);
     reply.extend_from_slice(&[0, 1, 0, answers, 0, authorities, 0, 0]);
     reply.extend_from_slice(question);
@@ -123,7 +128,7 @@ fn answer(query: &[u8], key: Option<&str>, asked: &mut Asked) -> Option<Vec<u8>>
     Some(reply)
 }
 
-/// The name at an offset, in lower case, and the offset behind it. No pointers: a question has none.
+/// The name at an offset, in lower case, and the offset behind it. Compression is not supported: questions have none.
 fn name_at(packet: &[u8], mut at: usize) -> Option<(String, usize)> {
     let mut name = String::new();
     loop {
@@ -161,14 +166,14 @@ fn labels(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Preference 10, `mx.` and the question's name.
+/// MX data: preference 10, `mx.` and the name of the question.
 fn mx() -> Vec<u8> {
     let mut data = vec![0, 10, 2, b'm', b'x'];
     data.extend_from_slice(&POINTER_TO_QUESTION);
     data
 }
 
-/// By the number in the name; else 127.64.0.1 to 127.127.255.254, by FNV-1a of the name.
+/// Address by the number in the name; otherwise 127.64.0.1 to 127.127.255.254, by FNV-1a of the name.
 fn address_of(name: &str) -> [u8; 4] {
     if let Some(address) = places::address_of(name) {
         return address.octets();
@@ -182,20 +187,20 @@ fn is_within(name: &str, zone: &str) -> bool {
     name.strip_suffix(zone).is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 
-/// The name of an address, of which the labels before `127.in-addr.arpa` are given: `1.0.0` is
+/// The PTR name of an address. `labels` are those before `127.in-addr.arpa`: `1.0.0` becomes
 /// `127-0-0-1.client.bench.test`.
 fn host_of(labels: &str) -> String {
     let rest: Vec<&str> = labels.rsplit('.').collect();
     format!("127-{}{CLIENT}", rest.join("-"))
 }
 
-/// The address of such a name.
+/// The address that a PTR name encodes.
 fn named_address(name: &str) -> Option<Vec<u8>> {
     let address: Ipv4Addr = name.strip_suffix(CLIENT)?.replace('-', ".").parse().ok()?;
     Some(address.octets().to_vec())
 }
 
-/// What a domain that sends publishes, in strings of at most 255 bytes.
+/// The TXT record of a sending domain: its DKIM key, DMARC policy or SPF record.
 fn text(name: &str, key: &str) -> Option<Vec<u8>> {
     let labels = name.split_once('.').map(|(first, rest)| (first, rest.starts_with("_domainkey.")));
     let text = match labels? {
@@ -207,7 +212,7 @@ fn text(name: &str, key: &str) -> Option<Vec<u8>> {
     Some(strings(text))
 }
 
-/// A TXT record's data.
+/// TXT record data: the text in strings of at most 255 bytes.
 fn strings(text: &str) -> Vec<u8> {
     let strings = text.as_bytes().chunks(usize::from(u8::MAX));
     strings

@@ -1,8 +1,8 @@
-//! `load post`: emails handed in over HTTP, many keep-alive connections at once.
+//! `load post`: submits emails over HTTP on many concurrent keep-alive connections.
 //!
-//! Flow: the connections draw numbers from one counter; each number is a request: `POST /emails` with one
-//! email, or `POST /emails/batch` with several, whose recipients carry the number. The answer must be 200.
-//! The latency of a request runs from its first byte to its answer's last.
+//! The connections draw numbers from one shared counter. Each number is one request: `POST /emails` with one email,
+//! or `POST /emails/batch` with several, whose recipients contain the number. The response must be 200. The latency
+//! of a request is measured from its first byte to the last byte of the response.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -18,52 +18,52 @@ use tokio::net::TcpStream;
 
 use crate::measure::{at_once, clock};
 
-/// How much of an answer is read.
+/// Limit for a response, in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// What to post, where and how.
+/// Arguments of `load post`.
 #[derive(Args, Clone)]
 pub(crate) struct Plan {
-    /// The API.
+    /// Address of the API.
     #[arg(long)]
     to: SocketAddr,
-    /// The API key.
+    /// API key.
     #[arg(long)]
     key: String,
-    /// Connections at a time.
+    /// Concurrent connections.
     #[arg(long, default_value_t = 50)]
     connections: usize,
-    /// Emails in all.
+    /// Total number of emails.
     #[arg(long, default_value_t = 1000)]
     emails: usize,
-    /// Emails in a request: more than one are a batch.
+    /// Emails per request; more than one are sent as a batch.
     #[arg(long, default_value_t = 1)]
     batch: usize,
-    /// Bytes of the text.
+    /// Bytes of the text part.
     #[arg(long, default_value_t = 2_048)]
     text_bytes: usize,
-    /// Bytes of the HTML.
+    /// Bytes of the HTML part.
     #[arg(long, default_value_t = 8_192)]
     html_bytes: usize,
-    /// From.
+    /// `from` address.
     #[arg(long)]
     from: String,
     /// Recipient; `{n}` becomes the number of the email.
     #[arg(long)]
     rcpt: String,
-    /// What kind of email: `transactional`, `product` or `newsletter`.
+    /// Category: `transactional`, `product` or `newsletter`.
     #[arg(long, default_value = "transactional")]
     category: String,
 }
 
-/// Posts it all and prints the result.
+/// Posts all emails and prints the result.
 pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
     let (requests, next) = (plan.emails / plan.batch.max(1), AtomicUsize::new(0));
     let run = Arc::new(Run { plan: plan.clone(), content: content(plan), requests, next });
     at_once(plan.connections, plan.batch, || connection(Arc::clone(&run)))
 }
 
-/// What the connections have in common.
+/// State shared by the connections.
 struct Run {
     plan: Plan,
     content: String,
@@ -71,7 +71,7 @@ struct Run {
     next: AtomicUsize,
 }
 
-/// What every email has beside its recipient, as members of an object.
+/// The JSON members that every email has besides `to`.
 fn content(plan: &Plan) -> String {
     const WORDS: &str = "The quick brown fox jumps over the lazy dog, again and again and again. ";
     let text: String = WORDS.chars().cycle().take(plan.text_bytes).collect();
@@ -119,7 +119,7 @@ async fn connection(run: Arc<Run>) -> io::Result<Vec<Duration>> {
     }
 }
 
-/// Reads an answer to its end; anything but 200 is an error.
+/// Reads a whole response. Any status but 200 is an error.
 async fn answer(stream: &mut TcpStream) -> io::Result<()> {
     let mut bytes = Vec::with_capacity(2048);
     loop {
@@ -136,7 +136,7 @@ async fn answer(stream: &mut TcpStream) -> io::Result<()> {
             }
         }
         if count == 0 || bytes.len() > ANSWER_BYTES_MAX {
-            return Err(io::Error::other(format!("not an answer: {text}")));
+            return Err(io::Error::other(format!("invalid HTTP response: {text}")));
         }
     }
 }

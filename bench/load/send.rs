@@ -1,11 +1,13 @@
-//! `load send`: many sessions at once until the wished number of messages is accepted.
+//! `load send`: sends mail over many concurrent SMTP sessions until the requested number of messages is accepted.
 //!
-//! Flow: the sessions draw message numbers from one counter, so that a slow session does not hold up
-//! the others; each number makes the recipient (`{n}` in the template), so that a run can send one
-//! message to each of a thousand domains (`{d}`, if there are fewer domains than messages). The latency of a message runs from its connect (or from its
-//! MAIL on a connection that is reused) to the reply after the final dot. With `--per-second` a message has a moment
-//! of its own at which it is sent, however long the others take; with `--log` each recipient is written down with the
-//! time of that reply, so that it is known how long it waited when the sink knows when it was tried.
+//! The sessions draw message numbers from one shared counter, so a slow session does not delay the others. The number
+//! determines the recipient (`{n}` in the template), so a run can send one message to each of a thousand domains
+//! (`{d}`, if there are fewer domains than messages). The latency of a message is measured from its connect (from its
+//! MAIL on a reused connection) to the reply after the final dot.
+//!
+//! With `--per-second` each message has a scheduled send time that does not depend on the others (open loop). With
+//! `--log` each recipient is logged with the time of its final reply; together with the log of the sink this gives the
+//! time in the queue.
 
 use std::error::Error;
 use std::fs::File;
@@ -25,60 +27,60 @@ use crate::sender::{self, Sender};
 use crate::smtp::{Client, Opening};
 use crate::tls;
 
-/// A server that has not taken a message after so long, or not answered QUIT, has failed the run.
+/// The run fails if a message or QUIT is not answered within this time.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// What to send, where and how.
+/// Arguments of `load send`.
 #[derive(Args, Clone)]
 pub(crate) struct Plan {
-    /// The server.
+    /// Address of the server.
     #[arg(long)]
     to: SocketAddr,
-    /// Connections at a time.
+    /// Concurrent connections.
     #[arg(long, default_value_t = 20)]
     sessions: usize,
-    /// Messages in all.
+    /// Total number of messages.
     #[arg(long, default_value_t = 1000)]
     messages: usize,
-    /// Messages per connection; 0 keeps a connection to the end.
+    /// Messages per connection; 0: no limit.
     #[arg(long, default_value_t = 0)]
     per_connection: usize,
     /// Bytes of each message.
     #[arg(long, default_value_t = 10_240)]
     size_bytes: usize,
-    /// Envelope sender and From; `{s}` becomes the number of the sender.
+    /// Envelope sender and From; `{s}` is replaced by the number of the sender.
     #[arg(long)]
     from: String,
-    /// How many senders take turns.
+    /// Number of senders, used in turn.
     #[arg(long, default_value_t = 1)]
     senders: usize,
-    /// Messages are signed by DKIM for the domain of From, with this RSA key (PEM).
+    /// Sign each message with DKIM for the domain of From, with this RSA key (PEM).
     #[arg(long)]
     sign_with: Option<PathBuf>,
-    /// Recipient; `{n}` becomes the number of the message, `{d}` that of the domain.
+    /// Recipient; `{n}` is replaced by the number of the message, `{d}` by that of the domain.
     #[arg(long)]
     rcpt: String,
-    /// How many domains take turns.
+    /// Number of recipient domains, used in turn.
     #[arg(long, default_value_t = usize::MAX)]
     domains: usize,
-    /// Messages a second; left out: as many as are taken.
+    /// Messages per second; without it, as fast as the server accepts.
     #[arg(long)]
     per_second: Option<f64>,
-    /// A file for the recipients, when each was accepted, in microseconds of the machine's clock, and in how many.
+    /// Log file: recipient, time of acceptance (wall clock) and latency, both in microseconds.
     #[arg(long)]
     log: Option<PathBuf>,
-    /// STARTTLS on each connection, with a full handshake.
+    /// Use STARTTLS on each connection, with a full handshake.
     #[arg(long)]
     starttls: bool,
-    /// AUTH PLAIN with this name.
+    /// User name for AUTH PLAIN.
     #[arg(long, requires = "password")]
     user: Option<String>,
-    /// The password for it.
+    /// Password for AUTH PLAIN.
     #[arg(long)]
     password: Option<String>,
 }
 
-/// Sends it all and prints the result.
+/// Sends all messages and prints the result.
 pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
     let key = plan.sign_with.as_deref().map(sender::key).transpose()?;
     let run = Arc::new(Run {
@@ -92,7 +94,7 @@ pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
     at_once(plan.sessions, 1, || session(Arc::clone(&run)))
 }
 
-/// What the sessions have in common.
+/// State shared by the sessions.
 struct Run {
     plan: Plan,
     tls: Option<Arc<ClientConfig>>,
@@ -103,7 +105,7 @@ struct Run {
 }
 
 impl Run {
-    /// The number of the next message, at the moment that it has; none when all have been drawn.
+    /// Waits for the scheduled time of the next message and returns its number, or `None` after the last one.
     async fn next(&self) -> Option<usize> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         if number >= self.plan.messages {
@@ -121,7 +123,7 @@ impl Run {
         self.plan.rcpt.replace("{n}", &number.to_string()).replace("{d}", &domain.to_string())
     }
 
-    /// Writes down that a recipient was accepted.
+    /// Logs an accepted recipient.
     fn accepted(&self, rcpt: &str, took: Duration) -> io::Result<()> {
         let line = || format!("{rcpt} {} {}\n", wall_us(), took.as_micros());
         match &self.log {
@@ -156,7 +158,7 @@ async fn session(run: Arc<Run>) -> io::Result<Vec<Duration>> {
     Ok(latencies)
 }
 
-/// One message, over an open connection or a new one; with how many that one has carried then.
+/// Sends one message over the open connection or a new one. Returns the connection and its number of messages.
 async fn send(
     run: &Run,
     connection: Option<(Client, usize)>,

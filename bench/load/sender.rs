@@ -1,5 +1,5 @@
-//! Who sends: addresses whose domains publish SPF, a DKIM key and a DMARC policy (`load names --key` says what
-//! they are), and for each the message that it sends, made and signed before the clock starts.
+//! Senders of the load: addresses whose domains publish SPF, a DKIM key and a DMARC policy (`load names --key`), each
+//! with one message that is built and signed before the measurement starts.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -10,24 +10,24 @@ use dns::sign::Signer;
 use jiff::Timestamp;
 use mail::address::{Address, DomainName};
 
-/// The selector of every domain's key.
+/// DKIM selector of every domain.
 pub(crate) const SELECTOR: &str = "bench";
-/// Text is made of it.
+/// The line that message bodies repeat.
 const LINE: &[u8] = b"The quick brown fox jumps over the lazy dog, again and again and again.\r\n";
 
 /// An address and the message that it sends.
 pub(crate) struct Sender {
     pub(crate) address: String,
-    /// Headers, text, and the final dot.
+    /// Header, body and the final dot.
     pub(crate) content: Vec<u8>,
 }
 
-/// The key of all domains, PEM in a file.
+/// Reads the RSA key of all domains from a PEM file.
 pub(crate) fn key(path: &Path) -> Result<DkimKey, Box<dyn Error>> {
     Ok(DkimKey::rsa_from_pem(&std::fs::read_to_string(path)?)?)
 }
 
-/// As many senders as told; `{s}` in `from` is the number of one. Signed with a key, if there is one.
+/// Creates `count` senders; `{s}` in `from` is replaced by the sender's number. With a key, each message is signed.
 pub(crate) fn senders(
     from: &str,
     count: usize,
@@ -46,7 +46,7 @@ pub(crate) fn senders(
         .collect()
 }
 
-/// Headers, and lines of text up to the size. What is signed has a Message-ID, as whoever signs gives one.
+/// Builds a message of `size_bytes`. A message to be signed has a Message-ID, as usual for DKIM signers.
 fn message(from: &str, id: Option<usize>, size_bytes: usize) -> Vec<u8> {
     let mut head = format!(
         "From: <{from}>\r\nTo: <load@bench.test>\r\nDate: Mon, 01 Jan 2024 00:00:00 +0000\r\n\
@@ -66,7 +66,7 @@ fn message(from: &str, id: Option<usize>, size_bytes: usize) -> Vec<u8> {
     text
 }
 
-/// The DKIM-Signature field of an address's domain.
+/// The DKIM-Signature field for the domain of the address.
 fn signature(address: &str, key: &DkimKey, message: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     let domain: DomainName = address.parse::<Address>()?.domain().clone();
     let signer = Signer::new(&domain, Some((SELECTOR, key)), None)?;

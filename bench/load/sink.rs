@@ -1,16 +1,16 @@
-//! `load sink`: takes mail at any number of loopback addresses, and notes when each recipient was first tried.
+//! `load sink`: accepts mail at any number of loopback addresses and logs when each recipient was first tried.
 //!
 //! ```text
-//! stdin: an empty line ─► stdout: what was counted, a line of JSON; the log is written out
-//!        `drip N`      ─► every Nth numbered host (places.rs) answers a byte at a time from now on; 0: none does
-//!        its end       ─► the end
+//! stdin: empty line ─► flush the log; print the counters to stdout as one line of JSON
+//!        `drip N`   ─► from now on every Nth numbered host (places.rs) sends one byte at a time; 0: none
+//!        EOF        ─► exit
 //! ```
 //!
-//! A line of the log is a recipient's address and the time at which RCPT named it, in microseconds of the machine's
-//! clock. It is one process with one thread, so that it costs little beside what is measured: some ten microseconds a
-//! message. Tarpits (places.rs) always answer a byte at a time.
+//! A line of the log is a recipient's address and the time of its RCPT, in microseconds since 1970. The sink is one
+//! process with one thread and takes some ten microseconds per message, so that it disturbs the measurement little.
+//! Tarpits (places.rs) always send one byte at a time.
 //!
-//! Limits: a line of up to [`LINE_BYTES_MAX`]; no EHLO extension but PIPELINING and 8BITMIME.
+//! Limits: a line of up to [`LINE_BYTES_MAX`]; no EHLO extension except PIPELINING and 8BITMIME.
 
 use std::error::Error;
 use std::fs::File;
@@ -28,26 +28,26 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use crate::measure::wall_us;
 use crate::places::{self, Host};
 
-/// No command is longer (RFC 5321 4.5.3.1.4 wants 512 at least).
+/// Limit for a command line (RFC 5321 4.5.3.1.4 requires at least 512).
 const LINE_BYTES_MAX: usize = 4096;
-/// Connections that wait to be accepted, an address.
+/// Listen backlog of each address.
 const BACKLOG: u32 = 4096;
 const END: &[u8] = b"\r\n.\r\n";
 const READ_BYTES: usize = 16 << 10;
 
-/// Where to listen, and what to write down.
+/// Arguments of `load sink`.
 #[derive(Args)]
 pub(crate) struct Plan {
-    /// Address and port; 0.0.0.0 for every address.
+    /// First address, and the port; 0.0.0.0 for every address.
     #[arg(long)]
     listen: SocketAddrV4,
-    /// So many addresses, that one and those that follow it; the others refuse connections.
+    /// Number of consecutive addresses to listen on; all others refuse connections.
     #[arg(long, default_value_t = 1)]
     addresses: u32,
-    /// The log: recipients and when they were tried.
+    /// Log file: recipients and the times at which they were tried.
     #[arg(long)]
     log: PathBuf,
-    /// Milliseconds from byte to byte, of who answers a byte at a time.
+    /// Milliseconds between two bytes of a host that sends one byte at a time.
     #[arg(long, default_value_t = 3000)]
     drip_ms: u64,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Plan {
 struct Shared {
     log: Mutex<BufWriter<File>>,
     drip: Duration,
-    /// Every so-manieth numbered host drips; 0 is none.
+    /// Every Nth numbered host sends one byte at a time; 0: none.
     drips_every: AtomicU32,
     messages: AtomicU64,
     tarpit_messages: AtomicU64,
@@ -75,17 +75,17 @@ pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
         open_tarpits: AtomicU64::new(0),
     });
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let mut doors = Vec::new();
+        let mut listeners = Vec::new();
         for number in 0..plan.addresses {
             let ip = Ipv4Addr::from_bits(plan.listen.ip().to_bits() + number);
-            doors.push(listen(SocketAddrV4::new(ip, plan.listen.port()))?);
+            listeners.push(listen(SocketAddrV4::new(ip, plan.listen.port()))?);
         }
-        for door in doors {
-            tokio::spawn(accept(door, Arc::clone(&shared)));
+        for listener in listeners {
+            tokio::spawn(accept(listener, Arc::clone(&shared)));
         }
         tokio::task::spawn_blocking(move || obey(&shared)).await?
     })?;
-    // What is still connected is not waited for.
+    // Do not wait for open connections.
     std::process::exit(0)
 }
 
@@ -96,7 +96,7 @@ fn listen(address: SocketAddrV4) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Does what is said on stdin, to its end.
+/// Executes the commands from stdin until EOF.
 fn obey(shared: &Shared) -> io::Result<()> {
     println!("{{\"listening\":true}}");
     for line in io::stdin().lock().lines() {
@@ -115,23 +115,23 @@ fn obey(shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-async fn accept(door: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
-        match door.accept().await {
+        match listener.accept().await {
             Ok((stream, _)) => {
                 let shared = Arc::clone(&shared);
                 tokio::spawn(async move {
-                    // Whoever hangs up has reasons.
+                    // A broken connection needs no handling.
                     let _ = Session::run(stream, &shared).await;
                 });
             }
-            // Out of file descriptors, most likely: those that are open come to their end.
+            // Most likely out of file descriptors: wait until open connections have closed.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
 }
 
-/// One connection, counted while it lives.
+/// One connection; it is counted as open until it is dropped.
 struct Session<'a> {
     stream: TcpStream,
     shared: &'a Shared,
@@ -163,7 +163,7 @@ impl<'a> Session<'a> {
         session.talk().await
     }
 
-    /// Adds to what is open; the greatest number takes one away.
+    /// Adds `by` to the open connections. `u64::MAX` subtracts one (wrapping addition).
     fn count(&self, by: u64) {
         self.shared.open.fetch_add(by, Ordering::Relaxed);
         if self.is_tarpit {
@@ -206,9 +206,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Reads to the dot that stands alone, and throws it all away.
+    /// Reads and discards the content up to the final dot.
     async fn content(&mut self) -> io::Result<()> {
-        // The line before the content's first is that of DATA.
+        // Content may be empty: the CRLF of the DATA line precedes its final dot (RFC 5321 4.1.1.4).
         self.unread.splice(0..0, *b"\r\n");
         loop {
             if let Some(at) = self.unread.windows(END.len()).position(|bytes| bytes == END) {
@@ -239,7 +239,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Writes down whom `RCPT TO:<…>` names, and when.
+    /// Logs the recipient of a `RCPT TO:<…>` line.
     fn note(&self, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
         let address = text.split_once('<').and_then(|(_, rest)| rest.split_once('>')).map(|(inside, _)| inside);

@@ -1,7 +1,6 @@
-//! An SMTP client in lockstep: one command, one write, one reply (RFC 5321 4.2).
+//! A lock-step SMTP client: one command, one write, one reply (RFC 5321 4.2).
 //!
-//! It fails at the first reply of another class than the one it waits for: in a benchmark a refused
-//! message is a wrong measurement, not a case to handle.
+//! It fails on the first reply of an unexpected class: in a benchmark a refused message makes the measurement invalid.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,9 +15,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// A reply of more bytes than this is no SMTP server's (an EHLO reply has a few hundred).
+/// Limit for a reply, in bytes (an EHLO reply has a few hundred).
 pub(crate) const REPLY_BYTES_MAX: usize = 16 * 1024;
-/// One read takes at most this much.
+/// Buffer space reserved for one read, in bytes.
 const READ_BYTES: usize = 4096;
 
 enum Stream {
@@ -46,13 +45,13 @@ impl Stream {
     }
 }
 
-/// One connection that has said EHLO.
+/// An SMTP connection after EHLO.
 pub(crate) struct Client {
     stream: Stream,
     unread: Vec<u8>,
 }
 
-/// What is told at the start of a connection.
+/// Settings of a new connection.
 pub(crate) struct Opening<'a> {
     pub(crate) to: SocketAddr,
     pub(crate) tls: Option<&'a Arc<ClientConfig>>,
@@ -60,7 +59,7 @@ pub(crate) struct Opening<'a> {
 }
 
 impl Client {
-    /// Connects, greets, secures and authenticates as told.
+    /// Connects and sends EHLO; then STARTTLS and AUTH if they are set.
     pub(crate) async fn open(opening: &Opening<'_>) -> io::Result<Self> {
         let stream = TcpStream::connect(opening.to).await?;
         stream.set_nodelay(true)?;
@@ -80,13 +79,13 @@ impl Client {
     }
 
     async fn secure(self, config: &Arc<ClientConfig>) -> io::Result<Self> {
-        let Stream::Plain(tcp) = self.stream else { return Err(io::Error::other("secured twice")) };
+        let Stream::Plain(tcp) = self.stream else { return Err(io::Error::other("TLS is active already")) };
         let name = ServerName::try_from("bench.test").map_err(io::Error::other)?;
         let stream = TlsConnector::from(Arc::clone(config)).connect(name, tcp).await?;
         Ok(Self { stream: Stream::Tls(Box::new(stream)), unread: Vec::new() })
     }
 
-    /// One transaction; `content` ends in CRLF, `.`, CRLF and is dot-stuffed already.
+    /// Sends one message. `content` is already dot-stuffed and ends in CRLF, `.`, CRLF.
     pub(crate) async fn deliver(&mut self, from: &str, to: &str, content: &[u8]) -> io::Result<()> {
         self.say(&format!("MAIL FROM:<{from}>\r\n"), b'2').await?;
         self.say(&format!("RCPT TO:<{to}>\r\n"), b'2').await?;
@@ -95,7 +94,7 @@ impl Client {
         self.expect(b'2').await
     }
 
-    /// QUIT and its reply.
+    /// Sends QUIT and waits for its reply.
     pub(crate) async fn quit(mut self) -> io::Result<()> {
         self.say("QUIT\r\n", b'2').await
     }
@@ -105,7 +104,7 @@ impl Client {
         self.expect(class).await.map_err(|error| io::Error::other(format!("{}: {error}", command.trim_end())))
     }
 
-    /// Reads one reply, all its lines, and checks the first digit.
+    /// Reads one reply with all its lines and checks its first digit.
     async fn expect(&mut self, class: u8) -> io::Result<()> {
         loop {
             if let Some(end) = reply_end(&self.unread) {
@@ -121,13 +120,13 @@ impl Client {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             if self.unread.len() > REPLY_BYTES_MAX {
-                return Err(io::Error::other("a reply without end"));
+                return Err(io::Error::other("reply too long"));
             }
         }
     }
 }
 
-/// Where the first whole reply ends: behind the line whose fourth byte is no `-`.
+/// Length of the first complete reply. Its last line has no `-` as fourth byte.
 fn reply_end(bytes: &[u8]) -> Option<usize> {
     let mut end = 0;
     for line in bytes.split_inclusive(|b| *b == b'\n') {

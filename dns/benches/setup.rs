@@ -1,5 +1,5 @@
-//! What an inspection costs: `cargo bench -p dns --bench setup`. The judgement alone, and a whole domain
-//! against a name server in this process; figures of one machine, to be compared with each other only.
+//! Benchmarks of the domain check: `cargo bench -p dns --bench setup`. Measures the rules alone, and the check of a
+//! whole domain against a name server in this process. Compare results of the same machine only.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../../tests/world/zone.rs"]
@@ -8,16 +8,16 @@ mod zone;
 use std::hint::black_box;
 
 use dns::dkim_key::DkimKeys;
-use dns::setup::{DomainCheckSettings, DomainChecker, RecordData, RecordObservation, RecordSet, apply_rules};
+use dns::domain_check::{DomainCheckSettings, DomainChecker, RecordData, RecordObservation, RecordSet, apply_rules};
 use jiff::Timestamp;
 use mail::address::DomainName;
-use mail::setup::{DomainRecord, RecordPurpose, RecordType};
+use mail::domain_setup::{DomainRecord, RecordPurpose, RecordType};
 use tokio::time::Instant;
 use zone::NameServer;
 
 const JUDGEMENTS: usize = 20_000;
 const INSPECTIONS: usize = 1_000;
-/// The name of the server's threads.
+/// The name of the server's threads, whose CPU time is not counted.
 const SERVER: &str = "name-server";
 
 fn main() {
@@ -36,7 +36,7 @@ fn main() {
     runtime.block_on(whole_domain(&records));
 }
 
-/// The server runs on a thread of its own, so that what this thread uses is the inspection's.
+/// Runs the server on its own thread, so that this thread's CPU time is that of the check.
 async fn whole_domain(records: &[DomainRecord]) {
     let server = served(records);
     let settings = DomainCheckSettings {
@@ -50,17 +50,17 @@ async fn whole_domain(records: &[DomainRecord]) {
     let start = Instant::now();
     let first = inspector.check(&domain, records, Timestamp::UNIX_EPOCH).await;
     assert!(first.iter().all(|finding| finding.error.is_none()), "{first:#?}");
-    println!("a domain, the first time {:19.2} ms", start.elapsed().as_secs_f64() * 1e3);
+    println!("a domain, first check {:22.2} ms", start.elapsed().as_secs_f64() * 1e3);
     let (start, used, asked) = (Instant::now(), cpu_seconds(), server.queries());
     for _ in 0..INSPECTIONS {
         black_box(inspector.check(&domain, records, Timestamp::UNIX_EPOCH).await);
     }
     let count = INSPECTIONS as f64;
-    println!("a domain, again {:28.2} ms", start.elapsed().as_secs_f64() * 1e3 / count);
+    println!("further checks {:28.2} ms", start.elapsed().as_secs_f64() * 1e3 / count);
     let [user, system] = cpu_seconds();
-    println!("CPU of it, ours {:28.2} ms", (user - used[0]) * 1e3 / count);
-    println!("CPU of it, the kernel's {:20.2} ms", (system - used[1]) * 1e3 / count);
-    println!("questions of it {:28.1}", (server.queries() - asked) as f64 / count);
+    println!("CPU time, user {:28.2} ms", (user - used[0]) * 1e3 / count);
+    println!("CPU time, kernel {:27.2} ms", (system - used[1]) * 1e3 / count);
+    println!("queries per check {:26.1}", (server.queries() - asked) as f64 / count);
 }
 
 fn served(records: &[DomainRecord]) -> NameServer {
@@ -121,8 +121,8 @@ fn data(record: &DomainRecord) -> RecordData {
     }
 }
 
-/// User and system time of all threads but the server's: the 14th and 15th fields of a thread's stat, in
-/// hundredths of a second.
+/// User and system time of all threads but the server's: the 14th and 15th fields of a thread's stat, in hundredths of
+/// a second.
 fn cpu_seconds() -> [f64; 2] {
     let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());

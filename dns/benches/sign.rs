@@ -1,5 +1,5 @@
-//! What a signature costs: `cargo bench -p dns`. Prints microseconds per message, the median of several
-//! rounds; figures of one machine, to be compared with each other only.
+//! Benchmarks of signing: `cargo bench -p dns`. Prints microseconds per message, the median of several rounds. Compare
+//! results of the same machine only.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;
@@ -30,7 +30,7 @@ fn main() {
         println!("{name:40} {:12.1} {:12.1}", of(&small, 300), of(&large, 50));
     }
     let of = |message: &[u8], count| per_call(count, |_| dkim2::message_instance(&[message]).unwrap());
-    println!("{:40} {:12.1} {:12.1}", "DKIM2: what the message is", of(&small, 300), of(&large, 50));
+    println!("{:40} {:12.1} {:12.1}", "DKIM2: Message-Instance", of(&small, 300), of(&large, 50));
     transactions(&keys, &small);
     println!();
     println!("load a signer, both keys {:>28.1}", per_call(200, |n| signer(&keys, n, true, true)));
@@ -43,7 +43,7 @@ fn main() {
     pool(&keys, &small);
 }
 
-/// What each recipient costs beside that: whatever the size of the message.
+/// The additional cost per recipient, which does not depend on the size of the message.
 fn transactions(keys: &DkimKeys, message: &[u8]) {
     let instance = dkim2::message_instance(&[message]).unwrap().unwrap();
     let sender: Address = "b-01kb3yx8m0000000000000000-0-abcdefgh@rp.d0.example.com".parse().unwrap();
@@ -61,7 +61,7 @@ fn resident_bytes() -> f64 {
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<f64>().ok()).unwrap_or(0.0) * 4096.0
 }
 
-/// All cores at once, and what the way to a thread and back costs.
+/// Measures all cores at once, and the overhead of a thread switch.
 fn pool(keys: &DkimKeys, message: &[u8]) {
     let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
     let content = Bytes::copy_from_slice(message);

@@ -1,9 +1,10 @@
-//! The cache of DNS answers, bounded by the memory that they take.
+//! The cache of DNS answers, bounded by memory.
 //!
-//! hickory's own cache counts answers. Whoever owns a zone decides how large an answer is: 64 KiB of address records take
-//! a megabyte once they are read, so a few thousand questions about one hostile zone would fill the machine's memory. Here
-//! each answer is weighed, the whole is bounded, and what is heavier than any honest answer is not kept at all. Entries
-//! leave when their owner's TTL ends; of the others the least often used leave first (TinyLFU).
+//! hickory's own cache is bounded by the number of answers. The owner of a zone decides how large an answer is: 64 KiB
+//! of address records take a megabyte once they are parsed. A few thousand queries for a hostile zone would fill the
+//! memory. This cache weighs each answer and bounds the sum of the weights. An answer heavier than any legitimate one
+//! is not cached. Entries expire after the TTL of their zone; if the cache is full, the least frequently used ones are
+//! evicted (TinyLFU).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,33 +15,33 @@ use hickory_resolver::proto::serialize::binary::BinEncodable as _;
 use moka::Expiry;
 use moka::sync::Cache;
 
-/// A heavier answer is not kept. The largest honest ones, TXT records at the top of a domain, take some 30 KB here.
+/// A heavier answer is not cached. The largest legitimate ones, TXT records at a zone's apex, weigh some 30 KB.
 const ENTRY_BYTES_MAX: usize = 128 << 10;
-/// What an entry takes beside its records: the key, the message's head, the cache's own bookkeeping.
+/// Weight of an entry without its records: the key, the message header, the cache's bookkeeping.
 const ENTRY_BYTES: usize = 1_024;
-/// What a record takes beside its data: names of up to 255 bytes stand in it.
+/// Weight of a record without its data: names of up to 255 bytes.
 const RECORD_BYTES: usize = 512;
-/// What a string of a TXT record takes beside its bytes.
+/// Weight of a TXT string without its bytes.
 const STRING_BYTES: usize = 32;
 
-/// What the DNS says to a question: records, or that there are none. Clones share the records.
+/// The answer to a query: records, or that there are none. Clones share the records.
 #[derive(Debug, Clone)]
 pub(crate) enum DnsAnswer {
-    /// Records, until their TTL ends.
+    /// Records, valid until their TTL ends.
     Records(Arc<Lookup>),
-    /// The name has no records of this kind (RFC 2308 2.2).
+    /// The name has no records of this type (RFC 2308 2.2), with the negative TTL.
     NoData(Duration),
-    /// There is no such name (RFC 2308 2.1).
+    /// The name does not exist (RFC 2308 2.1), with the negative TTL.
     NxDomain(Duration),
 }
 
 impl DnsAnswer {
-    /// Whether signatures up to a known key hold for all of it.
+    /// Returns whether all records are validated by DNSSEC.
     pub(crate) fn is_secure(&self) -> bool {
         matches!(self, Self::Records(lookup) if lookup.answers().iter().all(|record| record.proof.is_secure()))
     }
 
-    /// About how many bytes of memory it takes.
+    /// Estimate of the memory in bytes.
     fn weight(&self) -> usize {
         let Self::Records(lookup) = self else { return ENTRY_BYTES };
         let records = lookup.answers().iter().chain(lookup.authorities()).chain(lookup.additionals());
@@ -58,14 +59,13 @@ fn weight_of(record: &Record) -> usize {
 
 type AnswerKey = (WireName, RecordType);
 
-/// The cache.
 #[derive(Debug)]
 pub(crate) struct AnswerCache {
     answers: Cache<AnswerKey, DnsAnswer>,
 }
 
 impl AnswerCache {
-    /// A cache of about so many bytes, which keeps refusals no longer than `negative_ttl_max`.
+    /// Creates a cache of about `bytes_max` bytes. Negative answers expire after `negative_ttl_max` at most.
     pub(crate) fn new(bytes_max: u64, negative_ttl_max: Duration) -> Self {
         let weigh = |_: &AnswerKey, answer: &DnsAnswer| u32::try_from(answer.weight()).unwrap_or(u32::MAX);
         let expiry = AnswerExpiry { negative_ttl_max };
@@ -86,7 +86,7 @@ impl AnswerCache {
         self.answers.invalidate_all();
     }
 
-    /// About how many bytes the answers take that are kept now.
+    /// Estimate of the memory of all cached answers.
     #[cfg(test)]
     fn bytes(&self) -> u64 {
         self.answers.run_pending_tasks();
@@ -94,7 +94,7 @@ impl AnswerCache {
     }
 }
 
-/// An answer's owner says for how long it holds.
+/// Expires answers by the TTL of their zone.
 struct AnswerExpiry {
     negative_ttl_max: Duration,
 }
@@ -149,12 +149,12 @@ mod tests {
             cache.put(&name(number), RecordType::TXT, answer(number, addresses(100)));
             assert!(cache.bytes() <= 4 * MB);
         }
-        assert!(cache.bytes() > MB, "what fits is kept");
+        assert!(cache.bytes() > MB, "answers that fit are cached");
         let before = cache.bytes();
         let empty_strings = RData::TXT(TXT::new(vec![String::new(); 60_000]));
         for heavy in [addresses(4_000), vec![empty_strings]] {
             cache.put(&name(9_999), RecordType::TXT, answer(9_999, heavy));
-            assert!(cache.get(&name(9_999), RecordType::TXT).is_none(), "heavier than any honest answer");
+            assert!(cache.get(&name(9_999), RecordType::TXT).is_none(), "heavier than any legitimate answer");
         }
         assert_eq!(cache.bytes(), before);
         cache.clear();
@@ -169,6 +169,6 @@ mod tests {
         cache.put(&name(2), RecordType::A, DnsAnswer::NxDomain(Duration::ZERO));
         assert!(matches!(cache.get(&name(1), RecordType::A), Some(DnsAnswer::Records(_))));
         assert!(matches!(cache.get(&name(1), RecordType::AAAA), Some(DnsAnswer::NoData(_))));
-        assert!(cache.get(&name(2), RecordType::A).is_none(), "its time was over at once");
+        assert!(cache.get(&name(2), RecordType::A).is_none(), "expired at once");
     }
 }

@@ -1,8 +1,8 @@
-//! DKIM keys: made here, kept as PKCS#8, published as a TXT record.
+//! DKIM keys: generation, storage as PKCS#8, and the TXT record that publishes the public key.
 //!
-//! A domain has two: RSA-2048 for everybody (RFC 8301 3.2: at least 1024, should be 2048), and Ed25519
-//! (RFC 8463) beside it, under the RSA key's selector with an `e` behind it. The private bytes never
-//! show in a debug text; at rest they go through [`crate::seal`].
+//! A domain has two keys. RSA-2048 is for all verifiers (RFC 8301 3.2: at least 1024, should be 2048). Ed25519 (RFC
+//! 8463) is published under the RSA key's selector with an `e` appended. The private bytes are not part of the `Debug`
+//! output; at rest they are encrypted by [`crate::secrets`].
 
 use std::fmt;
 
@@ -16,24 +16,22 @@ use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject as _;
 use thiserror::Error;
 
-/// What may be wrong with a key.
+/// An error of a key or selector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DkimKeyError {
-    /// The bytes are no PKCS#8 key of that algorithm: the row is damaged.
-    #[error("the bytes are no such key")]
+    /// The bytes are not a PKCS#8 key of the algorithm, so the stored row is damaged.
+    #[error("invalid DKIM private key")]
     Malformed,
-    /// The machine could not make a key: try again.
-    #[error("no key could be generated")]
+    /// Key generation failed; it can be retried.
+    #[error("cannot generate a DKIM key")]
     Generate,
-    /// The selector is no DNS label.
-    #[error("the selector is no DNS name")]
+    /// The selector is not a valid DNS name.
+    #[error("the DKIM selector is not a valid DNS name")]
     Selector,
-    /// A signer needs at least one key.
-    #[error("no key to sign with")]
+    #[error("no DKIM key to sign with")]
     NoKey,
 }
 
-/// The algorithm of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyAlgorithm {
     /// RSA-2048 with SHA-256.
@@ -42,7 +40,7 @@ pub enum KeyAlgorithm {
     Ed25519,
 }
 
-/// A private key.
+/// A private key with its public key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DkimKey {
     algorithm: KeyAlgorithm,
@@ -59,17 +57,16 @@ impl fmt::Debug for DkimKey {
 impl Drop for DkimKey {
     fn drop(&mut self) {
         self.pkcs8.fill(0);
-        // Keeps the writes above from being optimised away.
+        // Prevents the compiler from optimizing the writes above away.
         std::hint::black_box(&self.pkcs8);
     }
 }
 
 impl DkimKey {
-    /// Makes a key. RSA takes some 50 ms of CPU, sometimes several times that: run it off the event
-    /// loop.
+    /// Generates a key. RSA takes about 50 ms of CPU, sometimes several times as much, so run it off the event loop.
     ///
     /// # Errors
-    /// [`KeyError::Generate`].
+    /// [`DkimKeyError::Generate`].
     pub fn generate(algorithm: KeyAlgorithm) -> Result<Self, DkimKeyError> {
         let pkcs8 = match algorithm {
             KeyAlgorithm::Rsa => {
@@ -85,10 +82,10 @@ impl DkimKey {
         Self::from_pkcs8(algorithm, pkcs8)
     }
 
-    /// Takes a key back from where it was kept.
+    /// Parses a stored key.
     ///
     /// # Errors
-    /// [`KeyError::Malformed`].
+    /// [`DkimKeyError::Malformed`].
     pub fn from_pkcs8(algorithm: KeyAlgorithm, pkcs8: Vec<u8>) -> Result<Self, DkimKeyError> {
         let public = match algorithm {
             KeyAlgorithm::Rsa => {
@@ -104,10 +101,10 @@ impl DkimKey {
         Ok(Self { algorithm, pkcs8, public })
     }
 
-    /// Reads an RSA key in PEM: PKCS#8, or the older PKCS#1 that `openssl genrsa` once wrote.
+    /// Parses an RSA key in PEM: PKCS#8, or PKCS#1 as older versions of `openssl genrsa` write it.
     ///
     /// # Errors
-    /// [`KeyError::Malformed`].
+    /// [`DkimKeyError::Malformed`].
     pub fn rsa_from_pem(pem: &str) -> Result<Self, DkimKeyError> {
         let malformed = |_| DkimKeyError::Malformed;
         let pkcs8 = match PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| DkimKeyError::Malformed)? {
@@ -122,7 +119,7 @@ impl DkimKey {
         Self::from_pkcs8(KeyAlgorithm::Rsa, pkcs8)
     }
 
-    /// The bits of an RSA key; of an Ed25519 key, 256.
+    /// The size of the key in bits; 256 for Ed25519.
     #[must_use]
     pub fn bits(&self) -> u16 {
         match self.algorithm {
@@ -134,26 +131,25 @@ impl DkimKey {
         }
     }
 
-    /// Which algorithm it is for.
     #[must_use]
     pub fn algorithm(&self) -> KeyAlgorithm {
         self.algorithm
     }
 
-    /// The private key. Only for sealing and signing.
+    /// The private key, for encryption and signing only.
     #[must_use]
     pub fn pkcs8(&self) -> &[u8] {
         &self.pkcs8
     }
 
-    /// The public key, Base64.
+    /// The public key in base64.
     #[must_use]
     pub fn public_key_base64(&self) -> &str {
         &self.public
     }
 
-    /// The value of the TXT record that publishes it (RFC 6376 3.6.1, RFC 8463 4). RSA's is longer than
-    /// the 255 bytes of one DNS string and must be published as two.
+    /// The value of the TXT record that publishes the key (RFC 6376 3.6.1, RFC 8463 4). RSA's exceeds the 255 bytes of
+    /// one DNS string and must be published as two strings.
     #[must_use]
     pub fn txt_record(&self) -> String {
         let k = match self.algorithm {
@@ -167,28 +163,28 @@ impl DkimKey {
 /// The two keys of a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DkimKeys {
-    /// For everybody.
+    /// Accepted by all verifiers.
     pub rsa: DkimKey,
-    /// Beside it.
+    /// Published in addition, for verifiers that support it.
     pub ed25519: DkimKey,
 }
 
 impl DkimKeys {
-    /// Makes both; see [`DkimKey::generate`] for what it costs.
+    /// Generates both keys; see [`DkimKey::generate`] for the cost.
     ///
     /// # Errors
-    /// [`KeyError::Generate`].
+    /// [`DkimKeyError::Generate`].
     pub fn generate() -> Result<Self, DkimKeyError> {
         Ok(Self { rsa: DkimKey::generate(KeyAlgorithm::Rsa)?, ed25519: DkimKey::generate(KeyAlgorithm::Ed25519)? })
     }
 }
 
-/// The name under which a key is published: `SELECTOR._domainkey.DOMAIN` (RFC 6376 3.6.2.1).
+/// The name at which a key is published: `SELECTOR._domainkey.DOMAIN` (RFC 6376 3.6.2.1).
 ///
 /// # Errors
-/// [`KeyError::Selector`] when that is no DNS name.
+/// [`DkimKeyError::Selector`] if the result is not a valid DNS name.
 pub fn record_name(selector: &str, domain: &DomainName) -> Result<DomainName, DkimKeyError> {
-    // Not mapped from other scripts: `s=` must say what stands in the DNS.
+    // Not converted from other scripts: `s=` must be the same as the label in the DNS.
     if !selector.is_ascii() {
         return Err(DkimKeyError::Selector);
     }

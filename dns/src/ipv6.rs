@@ -1,7 +1,7 @@
-//! Whether the machine has a way to the IPv6 internet.
+//! Returns whether the host has a route to the IPv6 internet.
 //!
-//! Asked of the kernel's routing table by connecting a UDP socket, which sends nothing; asked again now
-//! and then, since a network may come up after us.
+//! The kernel's routing table is queried by connecting a UDP socket, which sends no packet. The result is cached for
+//! [`PROBE_TTL`], since a network interface can come up later.
 
 use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Mutex, PoisonError};
@@ -9,26 +9,24 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long an answer is taken as given.
+/// How long a result is cached.
 const PROBE_TTL: Duration = Duration::from_secs(30);
-/// Any address of the range from which all global ones are (RFC 4291 2.4).
+/// An address in the range of all global unicast addresses (RFC 4291 2.4).
 const PROBE_ADDRESS: Ipv6Addr = Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 1);
 
-/// Knows whether there is a route.
 #[derive(Debug)]
 pub(crate) struct Ipv6Route {
-    /// Not asked: taken as there.
+    /// Assume a route without a probe.
     assumed: bool,
     known: Mutex<Option<(Instant, bool)>>,
 }
 
 impl Ipv6Route {
-    /// `assumed`: without asking there is one.
+    /// Creates a probe; if `assumed`, [`Self::has_route`] is always true.
     pub(crate) fn new(assumed: bool) -> Self {
         Self { assumed, known: Mutex::new(None) }
     }
 
-    /// Whether there is a route.
     pub(crate) fn has_route(&self) -> bool {
         if self.assumed {
             return true;

@@ -1,24 +1,26 @@
-//! The window: what the world says about names, and what we say under ours.
+//! DNS lookups, message signing, and verification of sender authentication.
 //!
-//! [`lookup`] asks the DNS, [`mail_hosts`] makes of the answer an order in which to try hosts.
-//! [`dkim_key`] makes keys, [`seal`] keeps them encrypted, [`sign`] signs with them, [`signers`] keeps
-//! ready ones at hand, [`signing_pool`] runs them off the event loop. [`verdict`] reads the signatures
-//! of others, [`sender_policy`] the SPF records. [`setup`] looks whether the records that a sending domain
-//! needs stand in its own zone, within the bounds that [`limiter`] counts, [`provider`] publishes them where the zone is kept. Nothing here knows of
-//! accounts, queues or stores.
+//! - [`resolver`] is the caching resolver. [`mx`] sorts the hosts of an MX answer.
+//! - [`dkim_key`] generates DKIM keys, [`secrets`] encrypts them for storage, [`sign`] signs with them, [`signer_cache`] caches
+//!   parsed ones, and [`signing_pool`] signs off the event loop.
+//! - [`authentication`] verifies signatures of received mail, [`spf`] evaluates SPF.
+//! - [`domain_check`] checks whether a sending domain's zone has the required records, [`query_limiter`] limits its queries, and
+//!   [`record_changes`] computes the changes that a DNS provider would publish.
+//!
+//! This crate knows nothing of accounts, queues or stores.
 
 mod answer_cache;
+pub mod authentication;
+mod canonicalization;
 pub mod dkim_key;
+pub mod domain_check;
 mod ipv6;
-pub mod limiter;
-pub mod lookup;
-pub mod mail_hosts;
-pub mod plan;
-mod relax;
-pub mod seal;
-pub mod sender_policy;
-pub mod setup;
+pub mod mx;
+pub mod query_limiter;
+pub mod record_changes;
+pub mod resolver;
+pub mod secrets;
 pub mod sign;
-pub mod signers;
+pub mod signer_cache;
 pub mod signing_pool;
-pub mod verdict;
+pub mod spf;

@@ -1,21 +1,22 @@
-//! DKIM signing (RFC 6376, RFC 8301, RFC 8463), once per message.
+//! Signs messages with DKIM (RFC 6376, RFC 8301, RFC 8463), once per message.
 //!
-//! `chunks` is the message in pieces, as it lies in memory: header lines that were put before it, then
-//! what the client sent. Nothing is copied but the signed header fields. The header section is split
-//! once, the body hashed once, and each key signs the result: so the second signature costs only
-//! itself.
+//! ```text
+//! chunks ─► header fields ─► canonical_headers ─┐
+//!       └─► body ─► body_hash (bh=) ────────────┴─► one signature per key ─► DKIM-Signature lines
+//! ```
 //!
-//! relaxed/relaxed; no `l=`; the fields of [`OVERSIGNED`] are listed once more than they occur, so that
-//! none can be added later without breaking the signature (RFC 6376 8.15). A pure function of the
-//! message and the time, blocking (about 0.3 ms with RSA): the caller runs it in
-//! [`crate::signing_pool`].
+//! `chunks` is the message in pieces: the header lines that were prepended, then the message as submitted. Only the
+//! signed header fields are copied. The header section is parsed once and the body is hashed once for all keys.
 //!
-//! mail-auth's keys sign, but the forms are our own ([`crate::relax`]) and so is the field: its hasher
-//! counts a last line of blanks as a line, and its writer may fold between the signature's value and
-//! the `;` behind it. Other verifiers find another hash in the first case, and some (dkimpy) refuse the
-//! second.
+//! Signatures are relaxed/relaxed, without `l=`. The fields of [`OVERSIGNED`] are listed once more than they occur, so
+//! that none can be added later without breaking the signature (RFC 6376 8.15). Signing is a pure function of the
+//! message and the time. It blocks (about 0.3 ms with RSA), so callers use [`crate::signing_pool`].
 //!
-//! [`dkim2`] signs a second time, for each transaction.
+//! mail-auth computes the signatures, but the canonicalization ([`crate::canonicalization`]) and the header field are written
+//! here. mail-auth's hasher counts a last line of blanks as a line, so other verifiers compute another hash. Its writer
+//! can fold the field between the signature and the `;` behind it, which some verifiers (dkimpy) refuse.
+//!
+//! [`dkim2`] signs each transaction in addition.
 
 pub mod dkim2;
 
@@ -28,10 +29,10 @@ use mail_auth::common::crypto::{DkimKey as KeyPair, Ed25519Key, RsaKey, Sha256, 
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use thiserror::Error;
 
+use crate::canonicalization::{canonicalize_body, canonicalize_field};
 use crate::dkim_key::{DkimKey, DkimKeyError, KeyAlgorithm, record_name};
-use crate::relax::{canonicalize_body, canonicalize_field};
 
-/// Signed wherever they occur, and once more.
+/// Fields that are listed in `h=` once more than they occur.
 pub const OVERSIGNED: [&str; 14] = [
     "From",
     "To",
@@ -48,36 +49,36 @@ pub const OVERSIGNED: [&str; 14] = [
     "List-Unsubscribe",
     "List-Unsubscribe-Post",
 ];
-/// Signed where they occur (large receivers count complaints by it only when it is signed).
+/// Fields that are signed if they occur. Large receivers attribute complaints by it only if it is signed.
 const SIGNED: [&str; 1] = ["Feedback-ID"];
-/// Fields signed of one message. No client writes so many; each would lengthen every signature.
+/// Maximum signed fields. No client sends so many, and each makes every signature longer.
 const FIELDS_MAX: usize = 128;
-/// The name of the field made here.
+/// The name of the signature's field.
 const FIELD: &str = "DKIM-Signature";
-/// Bytes of a list or a value on one line, so that none passes the 78 of RFC 5322 2.1.1.
+/// Bytes of a list or value on one line, so that no line exceeds the 78 of RFC 5322 2.1.1.
 const LINE_BYTES: usize = 72;
-/// Bytes of a signature header with all names listed: RSA's is some 1,000.
+/// Size of a signature field with all names: RSA's has some 1,000 bytes.
 const SIGNATURE_BYTES: usize = 1_024;
 
-/// Why a message was not signed.
+/// The reason why a message was not signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SignError {
-    /// No From field: RFC 6376 5.4 demands that it be signed. Refuse the message.
+    /// There is no From field, which must be signed (RFC 6376 5.4). Refuse the message.
     #[error("the message has no From field")]
     NoFrom,
-    /// The header section has a line that is no field. Refuse the message.
+    /// The header section has a malformed line. Refuse the message.
     #[error("the header section has a line that is no header field")]
     Malformed,
-    /// More than 128 of the fields that are signed. Refuse the message.
+    /// More than 128 fields would be signed. Refuse the message.
     #[error("the message has too many header fields")]
     TooManyFields,
-    /// The key failed, or the pool is gone: try again.
-    #[error("the signature could not be made")]
+    /// The key failed, or the pool has stopped: retry.
+    #[error("DKIM signing failed")]
     Failed,
 }
 
-/// What signs for one domain. Keys are loaded once (about 0.1 ms for RSA), so keep it
-/// ([`crate::signers`]).
+/// The signer of one domain. Parsing its keys takes time (about 0.1 ms for RSA), so signers are cached
+/// ([`crate::signer_cache`]).
 pub struct Signer {
     domain: DomainName,
     keys: Vec<(String, KeyPair)>,
@@ -91,10 +92,10 @@ impl std::fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// Puts a signer together from one or both of a domain's keys, each with its selector.
+    /// Creates a signer from one or both of a domain's keys, each with its selector.
     ///
     /// # Errors
-    /// [`KeyError`].
+    /// A key or a selector is invalid, or there is no key ([`DkimKeyError`]).
     pub fn new(
         domain: &DomainName,
         rsa: Option<(&str, &DkimKey)>,
@@ -115,17 +116,17 @@ impl Signer {
         Ok(Self { domain: domain.clone(), keys })
     }
 
-    /// Who signs.
+    /// The signing domain (`d=`).
     #[must_use]
     pub fn domain(&self) -> &DomainName {
         &self.domain
     }
 
-    /// The `DKIM-Signature` lines to put before the message, one field per key, each ending in CRLF.
-    /// A header field may not be cut by the end of a chunk.
+    /// Returns the `DKIM-Signature` lines to prepend to the message, one field per key, each ending in CRLF. A header
+    /// field must not be split across chunks.
     ///
     /// # Errors
-    /// [`SignError`].
+    /// The message is invalid, or the key failed ([`SignError`]).
     pub fn sign(&self, chunks: &[&[u8]], now: Timestamp) -> Result<Vec<u8>, SignError> {
         let message = split_message(chunks)?;
         let (names, mut input) = canonical_headers(&message.fields)?;
@@ -141,21 +142,21 @@ impl Signer {
                  t={time};\r\n\th={names};\r\n\tbh={bh};\r\n\tb="
             );
             lines.extend_from_slice(text.as_bytes());
-            // The signature's own field is signed with an empty `b=` and no line end (RFC 6376 3.7).
+            // The signature's own field is signed with an empty `b=` and without a line end (RFC 6376 3.7).
             input.truncate(headers_end);
             canonicalize_field(FIELD, lines.get(start + FIELD.len() + 1..).unwrap_or_default(), &mut input);
             input.truncate(input.len() - b"\r\n".len());
             let value = key.sign(input.as_slice()).map_err(|_| SignError::Failed)?;
             fold_value(BASE64.encode(value).as_bytes(), &mut lines);
-            // There must be no blank behind the value, not even before a `;`. RFC 6376 3.7 would have the verifier drop
-            // it; some do not.
+            // No blank may follow the value, not even before a `;`. By RFC 6376 3.7 verifiers ignore it, but some do
+            // not.
             lines.extend_from_slice(b"\r\n");
         }
         Ok(lines)
     }
 }
 
-/// Writes a value in lines; nothing stands behind it.
+/// Writes a value folded into lines, without a line end after the last one.
 fn fold_value(value: &[u8], lines: &mut Vec<u8>) {
     for (n, piece) in value.chunks(LINE_BYTES).enumerate() {
         if n > 0 {
@@ -176,7 +177,7 @@ fn load_key(key: &DkimKey) -> Result<KeyPair, DkimKeyError> {
     .map_err(|_| DkimKeyError::Malformed)
 }
 
-/// A header field: its name, and its value up to and with the last line's end.
+/// A header field: its name, and its value including the last line end.
 type RawField<'a> = (&'a [u8], &'a [u8]);
 
 struct SplitMessage<'a> {
@@ -185,7 +186,7 @@ struct SplitMessage<'a> {
     body_rest: &'a [&'a [u8]],
 }
 
-/// Finds the fields and the body. A message without an empty line is all header.
+/// Splits a message into fields and body. A message without an empty line has no body.
 fn split_message<'a>(chunks: &'a [&'a [u8]]) -> Result<SplitMessage<'a>, SignError> {
     let mut fields = Vec::with_capacity(32);
     let mut rest_of_chunks = chunks;
@@ -210,15 +211,15 @@ fn split_message<'a>(chunks: &'a [&'a [u8]]) -> Result<SplitMessage<'a>, SignErr
     Ok(SplitMessage { fields, body_start: b"", body_rest: &[] })
 }
 
-/// Where the field at the start of `text` ends: at a line end that no blank follows.
+/// The end of the field at the start of `text`: the first line end that is not followed by a blank.
 fn field_end(text: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', text)
         .find(|&at| !matches!(text.get(at + 1), Some(b' ' | b'\t')))
         .map_or(text.len(), |at| at + 1)
 }
 
-/// The list of names for `h=`, and the fields in the relaxed form, in the same order: of each name the
-/// last field first (RFC 6376 5.4.2).
+/// Returns the list of names for `h=`, and the canonicalized fields in the same order: for each name the last field
+/// first (RFC 6376 5.4.2).
 fn canonical_headers(fields: &[RawField<'_>]) -> Result<(String, Vec<u8>), SignError> {
     let mut names = SignedFieldNames::default();
     let mut bytes = Vec::with_capacity(2 * SIGNATURE_BYTES);
@@ -238,7 +239,7 @@ fn canonical_headers(fields: &[RawField<'_>]) -> Result<(String, Vec<u8>), SignE
     Ok((names.text, bytes))
 }
 
-/// The value of `h=`, folded.
+/// The folded value of `h=`.
 #[derive(Default)]
 struct SignedFieldNames {
     text: String,

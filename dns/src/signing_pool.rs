@@ -1,11 +1,14 @@
-//! Threads that sign, so that 0.3 ms of RSA never holds up the event loop.
+//! A thread pool for signing, so that 0.3 ms of RSA does not block the event loop.
 //!
-//! As many threads as cores take jobs from one queue. The queue is bounded by permits: who finds none
-//! waits, and so presses back on whoever hands in mail. Dropping the pool lets the threads finish what
-//! is queued and end.
+//! ```text
+//! run_job ─► permit (back-pressure) ─► SigningQueue ─► one thread per core ─► oneshot ─► caller
+//! ```
 //!
-//! Own threads rather than `spawn_blocking`: that pool is shared with disk work, is unbounded for our
-//! purpose, and wakes a thread per job even when all are busy.
+//! There is one thread per core, and all take jobs from one queue. Permits bound the queue: callers wait for one, which
+//! is back-pressure on message intake. When the pool is dropped, the threads finish the queued jobs and exit.
+//!
+//! `spawn_blocking` is not used: its pool is shared with disk I/O, its queue is not bounded, and it wakes a thread per
+//! job even if all are busy.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,16 +21,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::sign::{SignError, Signer, dkim2};
 
-/// Jobs waiting per thread: enough to never idle, few enough that none waits longer than some 50 ms.
+/// Queued jobs per thread: enough to keep it busy, and few enough that none waits longer than some 50 ms.
 const JOBS_PER_THREAD: usize = 128;
 
-/// What comes of a job: lines to put before a message.
+/// The result of a job: header lines to prepend to a message.
 type SignResult = Result<Vec<u8>, SignError>;
 
 struct SigningJob {
     work: Box<dyn FnOnce() -> SignResult + Send>,
     answer: oneshot::Sender<SignResult>,
-    /// Given back when the job is done or dropped, so that the queue stays bounded whoever goes away.
+    /// Released when the job is done or dropped, so that the queue stays bounded.
     _permit: OwnedSemaphorePermit,
 }
 
@@ -45,13 +48,12 @@ struct SigningPoolInner {
 }
 
 impl SigningPoolInner {
-    /// A panic cannot leave the queue half changed: jobs run outside the lock.
+    /// No panic can leave the queue inconsistent: jobs run outside the lock.
     fn lock(&self) -> MutexGuard<'_, SigningQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The pool.
 pub struct SigningPool {
     shared: Arc<SigningPoolInner>,
     permits: Arc<Semaphore>,
@@ -64,10 +66,10 @@ impl std::fmt::Debug for SigningPool {
 }
 
 impl SigningPool {
-    /// Starts `threads` of them; `None` means one per core.
+    /// Starts the threads; `None` means one per core.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// The system cannot create a thread.
     pub fn start(threads: Option<usize>) -> std::io::Result<Self> {
         let threads =
             threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1).max(1);
@@ -82,16 +84,16 @@ impl SigningPool {
     /// Signs a message.
     ///
     /// # Errors
-    /// [`SignError`].
+    /// The message is invalid, or signing failed ([`SignError`]).
     pub async fn sign(&self, signer: Arc<Signer>, chunks: Vec<Bytes>, now: Timestamp) -> SignResult {
         self.run_job(move || signer.sign(&slices(&chunks), now)).await
     }
 
-    /// Signs a message, and says what it is, so that [`Self::sign_transaction`] can sign it for each transaction:
-    /// where it is to be signed so, what is given back begins with its [`dkim2::instance`].
+    /// Signs a message for [`Self::sign_transaction`] too: unless DKIM2 does not apply to it, the result begins with
+    /// its [`dkim2::message_instance`].
     ///
     /// # Errors
-    /// [`SignError`].
+    /// The message is invalid, or signing failed ([`SignError`]).
     pub async fn sign_with_instance(&self, signer: Arc<Signer>, chunks: Vec<Bytes>, now: Timestamp) -> SignResult {
         self.run_job(move || {
             let chunks = slices(&chunks);
@@ -106,7 +108,7 @@ impl SigningPool {
     /// Signs a message's instance for one transaction ([`Signer::sign_transaction`]).
     ///
     /// # Errors
-    /// [`SignError`].
+    /// Signing failed ([`SignError`]).
     pub async fn sign_transaction(
         &self,
         signer: Arc<Signer>,
@@ -117,8 +119,8 @@ impl SigningPool {
         self.run_job(move || signer.sign_transaction(&instance, (sender.as_ref(), &recipient), now)).await
     }
 
-    /// Works on one of the threads; waits when all places are taken. A caller that goes away takes its
-    /// job with it, unless that has begun.
+    /// Runs a job on a thread of the pool, after waiting for a permit. If the caller is dropped, so is its job, unless
+    /// it is already running.
     async fn run_job(&self, work: impl FnOnce() -> SignResult + Send + 'static) -> SignResult {
         let place = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| SignError::Failed)?;
         let (answer, signed) = oneshot::channel();
@@ -127,7 +129,7 @@ impl SigningPool {
             queue.jobs.push_back(SigningJob { work: Box::new(work), answer, _permit: place });
             queue.idle > 0
         };
-        // A busy thread looks into the queue before it sleeps: no need to wake anybody then.
+        // A busy thread checks the queue before it waits, so no wake-up is needed then.
         if wake {
             self.shared.wake.notify_one();
         }
@@ -151,9 +153,9 @@ fn run_worker(shared: &SigningPoolInner) {
         if job.answer.is_closed() {
             continue;
         }
-        // What is signed came from outside: a bug that it meets ends this job, not the thread.
+        // The signed message is untrusted: a panic on it ends this job, not the thread.
         let signed = catch_unwind(AssertUnwindSafe(job.work));
-        // The caller may have gone meanwhile; then nobody wants the answer.
+        // The caller may have been dropped meanwhile; then nobody needs the result.
         drop(job.answer.send(signed.unwrap_or(Err(SignError::Failed))));
     }
 }

@@ -1,4 +1,4 @@
-//! The verdict on what comes in, against a name server on loopback.
+//! Sender authentication of received messages, against a name server on loopback.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "../../tests/world/zone.rs"]
@@ -7,11 +7,11 @@ mod zone;
 use std::time::Duration;
 
 use bytes::Bytes;
+use dns::authentication::blocklist::find_listing;
+use dns::authentication::inbound::{AuthenticationVerdict, AuthorDomain, DmarcPolicy, MessageSource, authenticate};
 use dns::dkim_key::{DkimKey, KeyAlgorithm};
-use dns::lookup::{Resolver, ResolverSettings};
+use dns::resolver::{Resolver, ResolverSettings};
 use dns::sign::Signer;
-use dns::verdict::arrival::{AuthenticationVerdict, AuthorDomain, DmarcPolicy, MessageSource, authenticate};
-use dns::verdict::blocklist::find_listing;
 use jiff::Timestamp;
 use mail::received::AuthResult::{self, Fail, None as Nothing, Pass, PermError, SoftFail, TempError};
 use zone::NameServer;
@@ -159,7 +159,7 @@ async fn a_signature_stands_for_its_domain_and_is_told() {
     let changed = signed.replace("Hello", "Hullo");
     let found = verdict(&zone, &changed, way("a@soft.example", "192.0.2.2")).await;
     assert_eq!((found.auth.dkim, found.auth.dmarc, found.iprev), (Fail, Fail, Fail));
-    // Large ones take another way to the same end.
+    // Large messages are verified on a blocking thread, with the same result.
     let large = format!("{message}{}", "A line of text.\r\n".repeat(50_000));
     let signed = String::from_utf8(signer.sign(&[large.as_bytes()], now).unwrap()).unwrap() + &large;
     assert_eq!(verdict(&zone, &signed, way("a@soft.example", "192.0.2.1")).await.auth.dkim, Pass);

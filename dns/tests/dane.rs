@@ -1,4 +1,4 @@
-//! What signatures say about mail hosts: secure, unsigned and forged answers (RFC 7672 2).
+//! DNSSEC and DANE of mail hosts: signed, unsigned and forged answers (RFC 7672 2).
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../../tests/world/signed.rs"]
@@ -6,7 +6,7 @@ mod signed;
 
 use std::time::Duration;
 
-use dns::lookup::{DaneRecords, DnssecMode, LookupError, Resolver, ResolverSettings};
+use dns::resolver::{DaneRecords, DnssecMode, LookupError, Resolver, ResolverSettings};
 use mail::address::DomainName;
 use mail::dane::TlsaUsage;
 use signed::SignedNameServer;
@@ -67,7 +67,7 @@ async fn answers_say_whether_they_are_signed() {
     }
     let forged = resolver.mx(&name("forged.test")).await;
     assert!(matches!(forged, Err(LookupError::Bogus { .. })), "{forged:?}");
-    // What is not there is no mistake.
+    // Absence is not an error.
     assert!(resolver.txt(&name("nothing.test")).await.unwrap().data.is_empty());
     assert!(resolver.txt(&name("good.test")).await.unwrap().data.is_empty());
 }
@@ -81,7 +81,7 @@ async fn hosts_say_what_their_certificates_are() {
     for (host, wanted) in [
         ("mx.odd.test", DaneRecords::Unusable),
         ("mx.bare.test", DaneRecords::None),
-        // Not signed, so that nobody is bound by it.
+        // Unsigned records are ignored.
         ("mx.open.test", DaneRecords::None),
     ] {
         assert_eq!(resolver.dane(&name(host), 25).await.unwrap().data, wanted, "{host}");

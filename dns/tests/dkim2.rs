@@ -1,5 +1,5 @@
-//! DKIM2, from key to verdict: what is written holds for one transaction of one message, in the eyes of a verifier that
-//! shares no code with it but the keys.
+//! DKIM2 from the key to the verdict: a signature is valid for one transaction of one message. The verifier shares only
+//! the keys with the signer.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../../tests/world/dkim2.rs"]
@@ -43,7 +43,7 @@ const BODIES: [&str; 9] = [
     "gr\u{fc}\u{df}e\r\n\u{20ac}\r\n",
 ];
 
-/// The time by the clock that the verifier looks at.
+/// The current time, because the verifier reads the system clock.
 #[expect(clippy::disallowed_methods, reason = "the verifier asks the machine for the time")]
 fn now() -> Timestamp {
     Timestamp::now()
@@ -67,7 +67,7 @@ async fn names() -> NameServer {
     NameServer::start(&zone).await
 }
 
-/// The message as it goes out in a transaction.
+/// The message as it is sent in a transaction.
 fn signed(signer: &Signer, message: &str, (from, to): (&str, &str)) -> String {
     let instance = message_instance(&[message.as_bytes()]).unwrap().expect("it is for us to sign");
     let from = (!from.is_empty()).then(|| from.parse::<Address>().unwrap());
@@ -146,7 +146,7 @@ async fn what_is_added_or_changed_breaks_it() {
         let verdict = judged(&changed).await;
         assert!(verdict.contains(why), "{why}: {verdict}");
     }
-    // What is put on top on the way does no harm, nor does whoever folds and unfolds.
+    // Trace fields added in transit, and other folding, do not break the signature.
     assert_eq!(judged(&("Received: by x; y\r\nX-A: b\r\n".to_owned() + &good)).await, "Pass");
     assert_eq!(judged(&good.replace("\r\n\t", " ")).await, "Pass");
     assert_eq!(judged(message).await, "None");

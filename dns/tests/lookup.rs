@@ -1,4 +1,4 @@
-//! The resolver against a name server on loopback: every answer that RFC 5321 5.1 knows.
+//! The resolver against a name server on loopback, with all cases of RFC 5321 5.1.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../../tests/world/zone.rs"]
@@ -6,8 +6,8 @@ mod zone;
 
 use std::time::Duration;
 
-use dns::lookup::{ADDRESSES_MAX, LookupError, Resolver, ResolverSettings, parse_server};
-use dns::mail_hosts::{HOSTS_MAX, MailHosts};
+use dns::mx::{HOSTS_MAX, MailHosts};
+use dns::resolver::{ADDRESSES_MAX, LookupError, Resolver, ResolverSettings, parse_server};
 use mail::address::DomainName;
 use zone::NameServer;
 
@@ -68,9 +68,7 @@ $SERVFAIL implicitbroken.example A
 "#;
 
 fn hosts(list: &[(u16, &str)]) -> MailHosts {
-    MailHosts::Mx(
-        list.iter().map(|&(preference, host)| dns::mail_hosts::MxHost { preference, host: name(host) }).collect(),
-    )
+    MailHosts::Mx(list.iter().map(|&(preference, host)| dns::mx::MxHost { preference, host: name(host) }).collect())
 }
 
 #[tokio::test]
@@ -116,7 +114,7 @@ async fn no_answer_is_for_later() {
     }
     let found = resolver.mx(&name("address.example")).await;
     assert!(matches!(found, Err(LookupError::Malformed { .. })), "{found:?}");
-    // A loop of aliases ends, in whatever way.
+    // A CNAME loop must end, with any result.
     let found = resolver.mx(&name("loop.example")).await;
     assert!(!matches!(found, Ok(ref answer) if matches!(answer.data, MailHosts::Mx(_))), "{found:?}");
 

@@ -1,22 +1,22 @@
-//! Planning: what stands and what is wanted, and what is done about it.
+//! Planning of changes from the existing and the wanted records.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
-use dns::plan::{ChangeAction, ExistingRecord, ExistingRecordType, MergePolicy, RecordChange, plan_changes};
-use mail::setup::{RecordPurpose, RecordType};
+use dns::record_changes::{ChangeAction, ExistingRecord, ExistingRecordType, MergePolicy, RecordChange, plan_changes};
+use mail::domain_setup::{RecordPurpose, RecordType};
 
 use self::domain::{DOMAIN, wanted};
 
 #[path = "../../tests/world/domain.rs"]
 mod domain;
 
-/// Somebody else's key, whole.
+/// A valid key of another service.
 const OTHER_KEY: &str = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 
 fn standing(kind: ExistingRecordType, name: &str, value: &str) -> ExistingRecord {
     ExistingRecord { name: name.to_owned(), kind, value: value.to_owned() }
 }
 
-/// The change of the one record with this purpose.
+/// The change of the record with this purpose.
 fn change(there: &[ExistingRecord], purpose: RecordPurpose, merge: MergePolicy) -> RecordChange {
     let changes = plan_changes(there, &wanted(), merge);
     changes.into_iter().find(|change| change.record.purpose == purpose).unwrap()
@@ -104,7 +104,7 @@ fn what_is_the_owners_stays() {
         [standing(ExistingRecordType::Txt, "_dmarc.shop.example", "v=DMARC1; p=reject; rua=mailto:a@b.example")];
     let kept = change(&policy, RecordPurpose::Dmarc, MERGE);
     assert_eq!(kept.action, ChangeAction::Skip);
-    assert!(kept.reason.unwrap().contains("of its own"));
+    assert!(kept.reason.unwrap().contains("its own DMARC policy"));
     let noise = [standing(ExistingRecordType::Txt, "_dmarc.shop.example", "not a policy")];
     assert_eq!(action(&noise, RecordPurpose::Dmarc), ChangeAction::Create);
     let key = "pr1._domainkey.shop.example";
@@ -116,7 +116,7 @@ fn what_is_the_owners_stays() {
     assert_eq!(action(&claim, RecordPurpose::Ownership), ChangeAction::Create);
 }
 
-/// What the inspection calls right is left alone, and what it calls wrong is mended.
+/// A record that the domain check accepts is left unchanged, and one that it rejects is corrected.
 #[test]
 fn a_key_is_judged_as_the_inspection_judges_it() {
     let name = "pr1._domainkey.shop.example";
@@ -134,8 +134,8 @@ fn a_key_is_judged_as_the_inspection_judges_it() {
         ("v=DKIM1; k=rsa; p=".to_owned(), "is revoked"),
         (format!("v=DKIM1; k=rsa; p={}", &key[..key.len() / 2]), "was cut off"),
         (format!("\"v=DKIM1; k=rsa; p={key}\""), "quoted twice"),
-        (format!("v=DKIM1; k=ed25519; p={key}"), "of another kind"),
-        ("not a key".to_owned(), "is no DKIM key"),
+        (format!("v=DKIM1; k=ed25519; p={key}"), "declares a key type"),
+        ("not a key".to_owned(), "is not a DKIM key"),
     ] {
         let change =
             change(&[standing(ExistingRecordType::Txt, name, &wrong)], RecordPurpose::Dkim, MergePolicy::default());

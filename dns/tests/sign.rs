@@ -1,4 +1,4 @@
-//! Signatures, from key to verdict: every shape of message, both algorithms, and what must break them.
+//! DKIM signatures from the key to the verdict: many forms of messages, both algorithms, and changes that break them.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../../tests/world/zone.rs"]
@@ -7,11 +7,11 @@ mod zone;
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
+use dns::authentication::{DkimKeySource, DkimResultCode, DkimVerdict, verify_dkim};
 use dns::dkim_key::{DkimKeys, record_name};
-use dns::lookup::{Resolver, ResolverSettings};
+use dns::resolver::{Resolver, ResolverSettings};
 use dns::sign::{SignError, Signer};
 use dns::signing_pool::SigningPool;
-use dns::verdict::{DkimKeySource, DkimResultCode, DkimVerdict, verify_dkim};
 use jiff::Timestamp;
 use mail::address::DomainName;
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ async fn results(message: impl Into<Bytes>) -> Vec<DkimResultCode> {
     verdicts(message).await.into_iter().map(|verdict| verdict.result).collect()
 }
 
-/// Header sections, each with a From.
+/// Header sections, each with a From field.
 const HEADERS: [&str; 6] = [
     "From: a@example.com\r\n",
     "From: Ada <a@example.com>\r\nTo: b@example.net\r\nSubject: Hello\r\nDate: Mon, 21 Sep 2026 10:00:00 +0000\r\n\
@@ -61,8 +61,8 @@ const HEADERS: [&str; 6] = [
      List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\nFeedback-ID: 1:2:3:x\r\nReply-To: r@example.com\r\nCc: c@example.com\r\n",
 ];
 
-/// Bodies, and their relaxed hashes as another implementation (dkimpy 1.1.8) computes them of what
-/// arrives by SMTP, where every line ends in CRLF.
+/// Bodies with their relaxed hashes, as another implementation (dkimpy 1.1.8) computes them for messages received by
+/// SMTP, where every line ends in CRLF.
 const BODIES: [(&str, &str); 14] = [
     ("", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="),
     ("\r\n", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="),
@@ -166,7 +166,7 @@ async fn what_is_added_or_changed_breaks_it() {
     let text = String::from_utf8(good).unwrap();
     assert_eq!(results(text.replace("Hello", "hello")).await, [DkimResultCode::Fail; 2]);
     assert_eq!(results(text.replace("Subject: x", "Subject: y")).await, [DkimResultCode::Fail; 2]);
-    // What relays do to white space does no harm.
+    // Changes of white space by relays do not break the signature.
     assert_eq!(results(text.replace("Subject: x", "SUBJECT:\t x ")).await, [DkimResultCode::Pass; 2]);
     assert_eq!(results(text.replace("Hello\r\n", "Hello \r\n\r\n \r\n")).await, [DkimResultCode::Pass; 2]);
 }
@@ -195,11 +195,11 @@ async fn verdicts_on_what_others_write() {
     assert_eq!(results("").await, []);
     assert_eq!(results("DKIM-Signature: nonsense\r\n\r\n").await, [Neutral]);
     let good = String::from_utf8(signed(message.as_bytes())).unwrap();
-    // No such key, and far too many signatures.
+    // A missing key, and far too many signatures.
     let unknown = good.replace("s=s1;", "s=other;");
     assert_eq!(results(unknown).await, [PermError, DkimResultCode::Pass]);
     let lines = good.strip_suffix(message).unwrap();
-    assert_eq!(results(lines.repeat(500) + message).await.len(), dns::verdict::SIGNATURES_MAX);
+    assert_eq!(results(lines.repeat(500) + message).await.len(), dns::authentication::SIGNATURES_MAX);
     let limited = good.replace("t=1790000000", "t=1790000000; l=2");
     assert!(results(limited).await.iter().all(|result| *result == Neutral));
 }

@@ -1,4 +1,4 @@
-//! Any bytes for the target `config`.
+//! Fuzz target `config` (tests/fuzz/targets.rs).
 #![no_main]
 
 #[path = "../../tests/fuzz/targets.rs"]

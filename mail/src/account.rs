@@ -1,4 +1,4 @@
-//! An account: the tenant, what it pays for, and what it may send to whom.
+//! Account: the tenant, its plan, and the access level that decides from which domain and to whom it may send.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::address::Address;
 use crate::id::AccountId;
 
-/// What an account pays for.
+/// The pricing plan of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Plan {
@@ -29,7 +29,7 @@ impl std::str::FromStr for Plan {
             "pro" => Ok(Self::Pro),
             "scale" => Ok(Self::Scale),
             "dedicated" => Ok(Self::Dedicated),
-            other => Err(format!("`{other}` is no plan; the plans are free, pro, scale and dedicated")),
+            other => Err(format!("unknown plan `{other}`; use free, pro, scale or dedicated")),
         }
     }
 }
@@ -37,24 +37,21 @@ impl std::str::FromStr for Plan {
 /// A tenant: a developer team that sends through the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// Its id.
     pub id: AccountId,
-    /// The owner's address: the one recipient of a sandbox.
+    /// The owner's address. In the sandbox it is the only allowed recipient.
     pub email: Address,
-    /// What it pays for.
     pub plan: Plan,
-    /// The operator says that a payment method is on file, or vouches for the account: with a verified
-    /// domain it may send to anybody.
+    /// True if the operator granted production access: with a verified domain the account may send to anybody.
     pub production: bool,
-    /// The operator's payment processor says that a payment method is on file ([`crate::billing`]): so it may, too.
+    /// True if the payment processor has a payment method on file ([`crate::billing`]). Grants the same access as
+    /// `production`.
     pub payment_method: bool,
-    /// Nothing is accepted from it any more.
+    /// True if no more mail is accepted from this account.
     pub suspended: bool,
-    /// When it was created.
     pub created_at: Timestamp,
 }
 
-/// What an account may send (email-api.md, "Account send access").
+/// The level of send access of an account (email-api.md, "Account send access").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessLevel {
     /// From the shared sandbox sender, to the account's own address.
@@ -66,7 +63,7 @@ pub enum AccessLevel {
 }
 
 impl Account {
-    /// What the account may send when the sender's domain is (or is not) verified for it.
+    /// Returns the access level for a sender domain that is, or is not, verified for this account.
     #[must_use]
     pub fn access_level(&self, domain_verified: bool) -> AccessLevel {
         match (domain_verified, self.production || self.payment_method) {

@@ -1,9 +1,10 @@
-//! Addresses: `local@domain`, the DNS name behind the `@`, and the mailbox with a display name.
+//! Addresses: [`Address`] (`local@domain`), [`DomainName`] (the part after the `@`) and [`Mailbox`] (an address with a
+//! display name).
 //!
-//! An [`Address`] is what stands in an envelope (RFC 5321 4.1.2, with RFC 6531's UTF-8). It is
-//! parsed once, at the door; from then on it cannot hold a CR, an LF, an angle bracket outside
-//! quotes or anything else that would let it break out of a command. The domain is kept as a
-//! [`Name`]: lower case, A-labels. The local part is kept as it was written, quotes included.
+//! An [`Address`] is an envelope address (RFC 5321 4.1.2, with the UTF-8 of RFC 6531). It is parsed once, at the edge
+//! of the program. A parsed address holds no CR, no LF, no angle bracket outside quotes, and nothing else that could
+//! end an SMTP command early. The domain is stored in lower case with A-labels. The local part is stored as it was
+//! written, quotes included.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,29 +14,27 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// RFC 5321 4.5.3.1.1: what an address that mail is sent to, or from, keeps to.
+/// Longest local part in bytes (RFC 5321 4.5.3.1.1). [`Address::parse_lenient`] does not apply this limit.
 pub const LOCAL_PART_BYTES_MAX: usize = 64;
-/// RFC 5321 4.5.3.1.2, RFC 1035 2.3.4 (without the final dot).
+/// Longest domain name in bytes, without the final dot (RFC 5321 4.5.3.1.2, RFC 1035 2.3.4).
 pub const NAME_BYTES_MAX: usize = 253;
-/// RFC 5321 4.5.3.1.3: 256 with the angle brackets.
+/// Longest address in bytes: RFC 5321 4.5.3.1.3 allows 256 with the angle brackets.
 pub const ADDRESS_BYTES_MAX: usize = 254;
 
-/// Why a text is no address.
+/// A text is not a valid address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum AddressError {
-    /// No `@`, or nothing on one side of it.
+    /// There is no `@`, or the local part or the display name is malformed.
     #[error("an address has the form local@domain")]
     Form,
-    /// The part before the `@` is longer than 64 bytes, or the whole longer than 254.
     #[error("the address is too long (64 bytes before the @, 254 in all)")]
     TooLong,
-    /// A character that may not stand there without quotes, or a control character.
-    #[error("the part before the @ has a character that is not allowed there")]
+    /// The local part has a character that needs quotes, or a control character.
+    #[error("the part before the @ contains an invalid character")]
     Local,
-    /// The domain is no DNS name.
     #[error("the part after the @ is not a domain name")]
     Domain,
-    /// `user@[192.0.2.1]`: mail goes to names.
+    /// An address literal such as `user@[192.0.2.1]`.
     #[error("an address literal is not accepted; use a domain name")]
     Literal,
 }
@@ -46,21 +45,21 @@ pub enum AddressError {
 pub struct DomainName(Arc<str>);
 
 impl DomainName {
-    /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// This name with labels put before it: `rp` and `example.com` make `rp.example.com`.
+    /// Prepends labels to this name: `rp` and `example.com` make `rp.example.com`.
     ///
     /// # Errors
-    /// [`AddressError::Domain`] when the result is no name, too long say.
+    /// [`AddressError::Domain`] if the result is not a valid name, for example because it is too long.
     pub fn child(&self, labels: &str) -> Result<Self, AddressError> {
         format!("{labels}.{}", self.0).parse()
     }
 
-    /// The name as people write it: U-labels in place of A-labels (RFC 5890 2.3.2.1), where they can be read.
+    /// The name for display, with U-labels in place of A-labels (RFC 5890 2.3.2.1). Labels that cannot be decoded are
+    /// left as they are.
     #[must_use]
     pub fn to_unicode(&self) -> String {
         idna::domain_to_unicode(&self.0).0
@@ -89,7 +88,7 @@ impl DomainName {
 impl FromStr for DomainName {
     type Err = AddressError;
 
-    /// Takes U-labels too and maps them by IDNA (UTS 46), in the way that browsers do.
+    /// Accepts U-labels too and maps them by IDNA (UTS 46), as browsers do.
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let text = text.strip_suffix('.').unwrap_or(text);
         if Self::is_ascii_name(text) && !text.contains("xn--") {
@@ -129,7 +128,7 @@ impl fmt::Debug for DomainName {
     }
 }
 
-/// An envelope address.
+/// An envelope address: `local@domain`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Address {
@@ -138,10 +137,10 @@ pub struct Address {
 }
 
 impl Address {
-    /// Puts an address together from a local part (quoted if it needs quotes) and a name.
+    /// Builds an address from a local part, quoted where quotes are needed, and a domain.
     ///
     /// # Errors
-    /// [`AddressError::Local`] or [`AddressError::TooLong`].
+    /// [`AddressError::Form`] for an empty local part, [`AddressError::Local`] or [`AddressError::TooLong`].
     pub fn new(local: &str, domain: DomainName) -> Result<Self, AddressError> {
         if local.len() > LOCAL_PART_BYTES_MAX {
             return Err(AddressError::TooLong);
@@ -149,11 +148,12 @@ impl Address {
         Self::without_length_limit(local, domain)
     }
 
-    /// The address in a stranger's return path, or one that is kept. Some senders write more than 64 bytes before the
-    /// `@`, to know which of their messages came back; RFC 5321 4.5.3.1 asks for as few limits as can be.
+    /// Parses an address from a foreign return path or from the store, without the limit of 64 bytes for the local
+    /// part. Some senders use longer local parts in VERP return paths, and RFC 5321 4.5.3.1 advises to impose as few
+    /// limits as possible.
     ///
     /// # Errors
-    /// [`AddressError`]; [`AddressError::TooLong`] from 255 bytes on, which is what a path may hold.
+    /// [`AddressError`]; [`AddressError::TooLong`] for more than 254 bytes in all.
     pub fn parse_lenient(text: &str) -> Result<Self, AddressError> {
         let (local, domain) = Self::split_at_sign(text)?;
         Self::without_length_limit(local, domain)
@@ -192,7 +192,8 @@ impl Address {
         &self.local
     }
 
-    /// What the local part says: quotes and backslashes change how it is written, and not whose it is (RFC 5321 4.1.2).
+    /// The local part without quotes and backslashes. Quoting changes the spelling of a mailbox, not its identity (RFC
+    /// 5321 4.1.2).
     #[must_use]
     pub fn unquoted_local_part(&self) -> Cow<'_, str> {
         let quoted = self.local.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
@@ -206,9 +207,10 @@ impl Address {
         })
     }
 
-    /// The mailbox that is meant, in one way of writing: in lower case, quoted only where it must be. For who takes mail
-    /// in at the domain, and may say so (RFC 5321 2.4); and for telling people apart, few of whom share a mailbox but
-    /// for its capitals.
+    /// The canonical form of the mailbox: lower case, and quoted only where quotes are required.
+    ///
+    /// The receiving domain may define its local parts as case-insensitive (RFC 5321 2.4), so this form is used for
+    /// local domains. It also serves to recognise one person, because mailboxes that differ in case alone are rare.
     #[must_use]
     pub fn to_canonical(&self) -> Self {
         let plain = self.unquoted_local_part().to_lowercase();
@@ -216,21 +218,20 @@ impl Address {
         Self::without_length_limit(&local, self.domain.clone()).unwrap_or_else(|_| self.clone())
     }
 
-    /// The name behind the `@`.
     #[must_use]
     pub fn domain(&self) -> &DomainName {
         &self.domain
     }
 
-    /// Whether the next hop must offer SMTPUTF8 for it (RFC 6531 3.2).
+    /// True if the next hop must offer SMTPUTF8 for this address (RFC 6531 3.2).
     #[must_use]
     pub fn needs_smtputf8(&self) -> bool {
         !self.local.is_ascii()
     }
 }
 
-/// `atom *("." atom)`, with RFC 6531's UTF-8. Dots in odd places (`a..b@`, `a.@`) exist in the wild
-/// at large providers, break nothing, and are let through.
+/// Returns true for `atom *("." atom)` with the UTF-8 of RFC 6531. Misplaced dots (`a..b@`, `a.@`) are accepted: large
+/// providers issue such addresses and they are harmless.
 pub(crate) fn is_dot_string(local: &str) -> bool {
     local.chars().all(|c| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' => true,
@@ -240,7 +241,8 @@ pub(crate) fn is_dot_string(local: &str) -> bool {
     })
 }
 
-/// `"` then printable characters, with `"` and `\` behind a backslash, then `"`.
+/// Returns true for a quoted string: printable characters between double quotes, with `"` and `\` escaped by a
+/// backslash.
 fn is_quoted_string(local: &str) -> bool {
     let Some(inner) = local.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return false };
     let mut chars = inner.chars();
@@ -264,7 +266,7 @@ impl FromStr for Address {
     }
 }
 
-/// Reads what was kept.
+/// Parses a stored address, which may have a long local part.
 impl TryFrom<String> for Address {
     type Error = AddressError;
     fn try_from(text: String) -> Result<Self, AddressError> {
@@ -290,13 +292,12 @@ impl fmt::Debug for Address {
     }
 }
 
-/// An address with an optional display name: what stands in From, To and their like (RFC 5322 3.4).
+/// An address with an optional display name, as in From and To (RFC 5322 3.4).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mailbox {
-    /// The display name, decoded, without quotes.
+    /// The decoded display name, without quotes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The address.
     pub address: Address,
 }
 
@@ -309,14 +310,15 @@ impl From<Address> for Mailbox {
 impl FromStr for Mailbox {
     type Err = AddressError;
 
-    /// Reads `ada@example.com`, `<ada@example.com>`, `Ada <ada@example.com>`, `"Ada L." <ada@example.com>`.
+    /// Parses `ada@example.com`, `<ada@example.com>`, `Ada <ada@example.com>` or `"Ada L." <ada@example.com>`.
     fn from_str(text: &str) -> Result<Self, AddressError> {
         Self::parse_with(text, str::parse)
     }
 }
 
 impl Mailbox {
-    /// The same in what a stranger wrote, whose address may be long ([`Address::foreign`]).
+    /// Parses a mailbox that a foreign sender wrote, whose local part may be longer than 64 bytes
+    /// ([`Address::parse_lenient`]).
     ///
     /// # Errors
     /// [`AddressError`].
@@ -373,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn good_addresses() {
+    fn valid_addresses_are_parsed() {
         for (given, kept) in [
             ("ada@example.com", "ada@example.com"),
             ("Ada.L@EXAMPLE.com", "Ada.L@example.com"),
@@ -390,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mailbox_is_one_however_it_is_written() {
+    fn spellings_of_one_mailbox_have_one_canonical_form() {
         for (given, folded) in [
             ("Help@Example.com", "help@example.com"),
             ("\"He\\lp\"@example.com", "help@example.com"),
@@ -403,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_addresses() {
+    fn invalid_addresses_are_refused() {
         for given in [
             "",
             "@",
@@ -431,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_may_have_a_long_local_part() {
+    fn lenient_parsing_accepts_a_long_local_part() {
         let long = format!("{}@example.com", "a".repeat(200));
         let foreign = Address::parse_lenient(&long).unwrap();
         assert_eq!(foreign.to_string(), long);
@@ -441,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn mailboxes_read_back() {
+    fn mailboxes_round_trip() {
         for given in ["ada@example.com", "Ada <ada@example.com>", "\"Ada \\\"L\\\", x\" <ada@example.com>"] {
             assert_eq!(given.parse::<Mailbox>().unwrap().to_string(), given);
         }

@@ -1,14 +1,13 @@
-//! A pattern of addresses: one address, the sub-addresses of one, or all of a domain.
+//! Address pattern: one address, the sub-addresses of one address, or all addresses of a domain.
 //!
 //! ```text
 //! support@example.com     this address
-//! support+*@example.com   its sub-addresses (RFC 5233), whatever stands behind the `+`
+//! support+*@example.com   its sub-addresses (RFC 5233), with any detail after the `+`
 //! *@example.com           every address of the domain
 //! ```
 //!
-//! Local parts are compared without regard to the case of ASCII letters: those who own a domain's addresses tell
-//! them by how they are read, and nobody has two that differ in case alone. Nor by their quotes: `"support"` is
-//! `support` (RFC 5321 4.1.2).
+//! Local parts are compared without regard to ASCII case, because no domain assigns two mailboxes that differ in case
+//! alone. Quotes do not matter either: `"support"` equals `support` (RFC 5321 4.1.2).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,34 +18,32 @@ use thiserror::Error;
 
 use crate::address::{Address, AddressError, DomainName, is_dot_string};
 
-/// What stands for everything.
+/// The wildcard.
 const ANY: &str = "*";
-/// What stands before a sub-address (RFC 5233 1).
+/// Separates the mailbox from the sub-address (RFC 5233 1).
 const SEPARATOR: char = '+';
 
-/// Why a text is no pattern.
+/// A text is not a valid address pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum AddressPatternError {
-    /// It is no address either.
+    /// The text without its wildcard is not a valid address.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// A `*` where it stands for nothing that we know.
-    #[error("`*` stands alone before the @, or behind a `+`: `*@example.com`, `support+*@example.com`")]
+    /// A `*` in an unsupported place.
+    #[error("`*` is allowed only as the whole local part or after a `+`: `*@example.com`, `support+*@example.com`")]
     Wildcard,
 }
 
-/// Which local parts are meant.
+/// The local parts that a pattern matches.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum LocalPartPattern {
-    /// Every one.
     Any,
-    /// This one.
     Exact(Box<str>),
-    /// Those that are this one, a `+` and more.
+    /// Local parts that consist of this one, a `+` and any detail.
     SubAddressesOf(Box<str>),
 }
 
-/// A pattern of addresses.
+/// A pattern that matches addresses of one domain.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct AddressPattern {
@@ -55,13 +52,12 @@ pub struct AddressPattern {
 }
 
 impl AddressPattern {
-    /// The domain that its addresses are at.
     #[must_use]
     pub fn domain(&self) -> &DomainName {
         &self.domain
     }
 
-    /// Whether it means this address.
+    /// True if the pattern matches this address.
     #[must_use]
     pub fn matches(&self, address: &Address) -> bool {
         let local = address.unquoted_local_part();
@@ -124,7 +120,7 @@ impl fmt::Display for AddressPattern {
     }
 }
 
-/// A local part with the quotes that it needs.
+/// Adds quotes to a local part that needs them.
 fn quote_if_needed(plain: &str) -> Cow<'_, str> {
     if is_dot_string(plain) {
         return Cow::Borrowed(plain);
@@ -143,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_means_what_it_says() {
+    fn patterns_match_their_addresses() {
         let means = |pattern: &str, address: &str| {
             pattern.parse::<AddressPattern>().unwrap().matches(&address.parse().unwrap())
         };
@@ -171,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_written_as_it_is_read() {
+    fn patterns_round_trip_and_invalid_ones_are_refused() {
         for (text, written) in [
             ("Support@Example.COM", "support@example.com"),
             ("Support+*@example.com", "support+*@example.com"),

@@ -1,4 +1,4 @@
-//! The affiliate program's nouns, and its arithmetic: what a sale is worth to whom.
+//! Affiliate program: the shared types and the commission arithmetic.
 //!
 //! ```text
 //! processor ─► [sale] ─┐
@@ -7,20 +7,21 @@
 //!                          [arithmetic], [window]
 //! ```
 //!
-//! Money is whole minor units ([`money`]), rates are basis points, and there is no floating point anywhere.
+//! Amounts are whole minor units ([`money`]) and rates are basis points. No floating point is used.
 
 pub mod arithmetic;
 pub mod backfill;
 pub mod balance;
 pub mod campaign;
 pub mod commission;
+pub mod fraud_checks;
 pub mod money;
-pub mod origin;
-pub mod particulars;
 pub mod partner;
-pub mod partner_letter;
-pub mod partner_list;
+pub mod partner_email;
+pub mod partner_fields;
+pub mod partner_import;
 pub mod payout;
+pub mod periods;
 pub mod portal;
 pub mod postback;
 pub mod program;
@@ -28,7 +29,6 @@ pub mod recompute;
 pub mod referral;
 pub mod refunds;
 pub mod sale;
-pub mod suspicion;
+pub mod string_enum;
 pub mod visit;
-pub mod window;
-pub mod word;
+pub mod web_origin;

@@ -1,5 +1,5 @@
-//! UTF-8 in header fields, written in ASCII: a subject or a display name becomes encoded words (RFC 2047), so that the
-//! message needs no SMTPUTF8 (RFC 6531) on its way. An address outside ASCII has no such form.
+//! ASCII form of UTF-8 header fields: subjects, display names and comments become encoded words (RFC 2047), so that the
+//! message does not need SMTPUTF8 (RFC 6531). Addresses with non-ASCII local parts have no such form.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::message::HeaderField;
 
-/// Fields that hold addresses: only their phrases and comments are encoded (RFC 2047 5).
+/// Fields with addresses: only their phrases and comments are encoded (RFC 2047 5).
 const ADDRESS_FIELDS: &[&str] = &[
     "From",
     "Sender",
@@ -21,7 +21,7 @@ const ADDRESS_FIELDS: &[&str] = &[
     "Resent-Cc",
     "Disposition-Notification-To",
 ];
-/// Fields whose syntax has no place for encoded words, or one that is not worth looking for.
+/// Fields that are not encoded, because their syntax has no place for encoded words or is not parsed here.
 const STRUCTURED_FIELDS: &[&str] = &[
     "Message-ID",
     "In-Reply-To",
@@ -32,17 +32,17 @@ const STRUCTURED_FIELDS: &[&str] = &[
     "Received",
     "Authentication-Results",
 ];
-/// As above, by how their names begin; but `Content-Description` is text (RFC 2045 8).
+/// Name prefixes of such fields. `Content-Description` is text nevertheless (RFC 2045 8).
 const STRUCTURED_PREFIXES: &[&str] = &["Resent-", "Content-", "List-", "ARC-", "DKIM-", "Autocrypt"];
-/// Whoever signed the fields signed their bytes.
+/// Signature fields. They sign the bytes of other fields, so nothing is encoded if one is present.
 const SIGNATURES: &[&str] = &["DKIM-Signature", "ARC-Seal"];
-/// UTF-8 bytes in one encoded word, which may have 75 characters (RFC 2047 2).
+/// UTF-8 bytes per encoded word, which has at most 75 characters (RFC 2047 2).
 const WORD_BYTES: usize = 45;
-/// Characters in a line that holds an encoded word (RFC 2047 2).
+/// Maximum length of a line with an encoded word (RFC 2047 2).
 const LINE_CHARS: usize = 76;
 
-/// Replacements for the fields that are not ASCII, in their order. None when one of them cannot be written in ASCII, or when
-/// the message is signed: then all fields go unchanged.
+/// Returns ASCII replacements for the non-ASCII fields, in order. Returns `None`, which leaves all fields unchanged, if
+/// one of them has no ASCII form or if the message is signed.
 pub(crate) fn encode_fields<'a>(
     message: &[u8],
     fields: impl Iterator<Item = &'a HeaderField> + Clone,
@@ -61,7 +61,7 @@ fn encode_field(message: &[u8], field: &HeaderField) -> Option<Bytes> {
     let value = std::str::from_utf8(message.get(field.name_end..field.end)?).ok()?;
     let value = value.trim_start_matches([' ', '\t']).strip_prefix(':')?;
     let (value, line_end) = value.strip_suffix("\r\n").map_or((value, ""), |value| (value, "\r\n"));
-    // Text that looks like an encoded word would be encoded twice, or decoded although it was meant literally.
+    // Existing text of the form `=?…` would be encoded twice, or be decoded although it is literal.
     if value.contains("=?") {
         return None;
     }
@@ -81,7 +81,7 @@ fn encode_field(message: &[u8], field: &HeaderField) -> Option<Bytes> {
     Some(Bytes::from(out))
 }
 
-/// Encodes from the first word that is not ASCII to the last one; what stands around them stays as it is.
+/// Encodes the text from the first to the last non-ASCII word; the text around them is unchanged.
 fn encode_text(out: &mut String, value: &str) {
     let is_blank = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
     let (Some(first), Some(last)) = (value.find(|c: char| !c.is_ascii()), value.rfind(|c: char| !c.is_ascii())) else {
@@ -94,7 +94,7 @@ fn encode_text(out: &mut String, value: &str) {
     out.push_str(&value[end..]);
 }
 
-/// The words of a phrase so far, and whether it can be one.
+/// The words of a possible display name so far. A phrase with an `@` is an address, not a name.
 #[derive(Default)]
 struct Phrase {
     text: String,
@@ -110,10 +110,11 @@ impl Phrase {
     }
 }
 
-/// Encodes display names, names of groups, and comments. None: an address is not ASCII, or the syntax is not understood.
+/// Encodes display names, group names and comments. Returns `None` if an address is not ASCII or the syntax is not
+/// supported.
 fn encode_addresses(out: &mut String, value: &str) -> Option<()> {
     let mut phrase = Phrase::default();
-    // Where what is not written yet begins.
+    // Start of the text that is not copied to `out` yet.
     let mut start = 0;
     let mut at = 0;
     while let Some(c) = value[at..].chars().next() {
@@ -180,22 +181,22 @@ fn encode_addresses(out: &mut String, value: &str) -> Option<()> {
     Some(())
 }
 
-/// The unescaped content of a quoted string (RFC 5322 3.2.4), and its length with the quotes.
+/// Returns the unescaped content of a quoted string (RFC 5322 3.2.4), and its length with the quotes.
 fn parse_quoted_string(text: &str) -> Option<(String, usize)> {
-    let mut said = String::new();
+    let mut content = String::new();
     let mut chars = text.char_indices().skip(1);
     while let Some((at, c)) = chars.next() {
         match c {
-            '"' => return Some((said, at + 1)),
-            '\\' => said.push(chars.next()?.1),
+            '"' => return Some((content, at + 1)),
+            '\\' => content.push(chars.next()?.1),
             '\r' | '\n' => {}
-            c => said.push(c),
+            c => content.push(c),
         }
     }
     None
 }
 
-/// Adds text as encoded words, each behind a blank, on a line of its own where this one has no room.
+/// Appends text as encoded words, each after a space, and folds the line where the next word does not fit.
 fn push_encoded_words(out: &mut String, text: &str) {
     let mut rest = text;
     while !rest.is_empty() {
@@ -223,7 +224,7 @@ mod tests {
         Some(out)
     }
 
-    /// The encoded header as a mail reader parses it.
+    /// The encoded header as parsed by a mail client library.
     fn read_back(header: &str) -> mail_parser::Message<'static> {
         let message = encoded(header).unwrap();
         assert!(message.is_ascii(), "{message}");
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_encoded_and_read_as_it_was() {
+    fn encoded_text_round_trips() {
         for text in [
             "Gr\u{fc}\u{df}e",
             "An invoice for J\u{fc}rgen, and one more",
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn display_names_are_encoded_and_addresses_stay() {
+    fn display_names_are_encoded_and_addresses_are_not() {
         let message = read_back(
             "To: \"M\u{fc}ller, \\\"J\\\"\" <m@a.example>, Zo\u{eb} van  Dam <z@b.example>,\r\n c@d.example, \u{c9}quipe: e@f.example;",
         );
@@ -266,12 +267,12 @@ mod tests {
             encoded("From: a@b.example (J\u{fc}rgen)").unwrap(),
             "From: a@b.example ( =?utf-8?B?SsO8cmdlbg==?=)\r\n"
         );
-        // Only what is not ASCII is touched.
+        // ASCII fields are not replaced.
         assert_eq!(encoded("To: \"A, B\" <a@b.example>\r\nSubject: \u{fc}").unwrap(), "Subject: =?utf-8?B?w7w=?=\r\n");
     }
 
     #[test]
-    fn what_has_no_form_in_ascii_goes_as_it_came() {
+    fn fields_without_an_ascii_form_are_unchanged() {
         for header in [
             "To: J\u{fc}rgen <j\u{fc}rgen@a.example>",
             "To: j\u{fc}rgen@a.example",
@@ -292,7 +293,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_comes_out_is_ascii(value in "[ -~\u{e9}\u{4e00}\"<>(),:;@\\\\]{0,80}", address in proptest::bool::ANY) {
+        fn output_is_always_ascii(value in "[ -~\u{e9}\u{4e00}\"<>(),:;@\\\\]{0,80}", address in proptest::bool::ANY) {
             let name = if address { "To" } else { "Subject" };
             if let Some(out) = encoded(&format!("{name}: {value}")) {
                 proptest::prop_assert!(out.is_ascii());

@@ -1,4 +1,4 @@
-//! An attempt: one try at one recipient, kept with host, address, TLS, timing and transcript.
+//! Delivery attempt: one try to deliver to one recipient, with host, IP address, TLS, timing and transcript.
 
 use std::net::IpAddr;
 
@@ -8,60 +8,57 @@ use serde::{Deserialize, Serialize};
 use crate::outcome::AttemptPhase;
 use crate::reply::SmtpReply;
 
-/// What TLS an attempt ran over.
+/// TLS session of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptTls {
-    /// `TLSv1.3`.
+    /// The protocol version, such as `TLSv1.3`.
     pub version: String,
-    /// The cipher suite, by its IANA name.
+    /// IANA name of the cipher suite.
     pub cipher: String,
-    /// Whether the certificate was checked and held.
+    /// True if the certificate was verified.
     pub verified: bool,
-    /// Whose word it was checked by.
+    /// The policy that the certificate was verified by.
     #[serde(default)]
     pub policy: TlsPolicy,
 }
 
-/// What said how an attempt was to be protected.
+/// The policy that decided how an attempt was protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TlsPolicy {
-    /// Nobody: what the host offers is used (RFC 7435).
+    /// No policy: TLS is used if the host offers it (RFC 7435).
     #[default]
     Opportunistic,
-    /// The domain's policy (RFC 8461).
+    /// The domain's MTA-STS policy (RFC 8461).
     MtaSts,
-    /// The host's own TLSA records (RFC 7672).
+    /// The host's TLSA records (RFC 7672).
     Dane,
 }
 
-/// One try at one recipient.
+/// One try to deliver to one recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// The recipient's place in the email.
+    /// The recipient's index in the email.
     pub recipient: u16,
-    /// 1 for the first.
+    /// Number of the attempt, from 1.
     pub number: u32,
-    /// When it began.
     pub created_at: Timestamp,
-    /// How long it took, in milliseconds.
     pub duration_ms: u64,
-    /// How far it got.
     pub phase: AttemptPhase,
-    /// The host, when one was chosen.
+    /// The remote host; `None` if none was chosen.
     pub mx_host: Option<String>,
-    /// Its address.
+    /// The remote host's IP address.
     pub ip: Option<IpAddr>,
-    /// The address of ours that it came from.
+    /// The local source address of the connection.
     pub source: Option<IpAddr>,
-    /// The TLS it ran over; none for plain text.
+    /// The TLS session; `None` for plain text.
     pub tls: Option<AttemptTls>,
-    /// What the host said.
+    /// The SMTP reply that decided the attempt.
     pub reply: Option<SmtpReply>,
-    /// What went wrong, where no host said so.
+    /// The error, if no SMTP reply explains the outcome.
     pub error: Option<String>,
-    /// The dialog, one line a command or reply, secrets masked.
+    /// The SMTP dialog, one line per command or reply, with secrets masked.
     pub transcript: String,
-    /// When the next one is due; none after the last.
+    /// `None` if no retry follows.
     pub next_attempt_at: Option<Timestamp>,
 }

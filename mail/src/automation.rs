@@ -1,23 +1,25 @@
-//! Automations: what follows, step by step, from what happens in a customer's product
-//! (completions-email.md 2.12).
+//! Automations: sequences of steps that an event in a customer's product starts for one person (completions-email.md
+//! 2.12).
 //!
 //! ```text
-//! JSON ─► read ─► Definition (trigger + steps)        signal ─► trigger? ─► Run ─► step, step, … ─► ended
+//! JSON ─► read ─► AutomationDefinition (trigger + steps)     event ─► trigger? ─► AutomationRun ─► step, step, … ─►
+//! ended
 //! ```
 //!
-//! [`definition`] is what a customer wrote and [`read`] reads it, telling all that is wrong by field; [`span`]
-//! and [`window`] are its times, [`condition`] its questions, [`context`] what its references see. [`run`]
-//! is one person's way through it, as moves of a value that knows no clock and no store.
+//! [`definition`] holds the customer's configuration. [`parse`] parses it and reports every error by field. [`time_span`] and
+//! [`time_window`] are durations and times of day, [`condition`] evaluates conditions, and [`context`] holds the data that
+//! references can use. [`run`] is the execution for one person: a state machine without access to the clock or the
+//! store.
 
 pub mod condition;
 pub mod context;
 pub mod definition;
 pub mod job;
-pub mod person;
-pub mod read;
+pub mod parse;
+pub mod person_key;
 pub mod run;
-pub mod span;
-pub mod window;
+pub mod time_span;
+pub mod time_window;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -26,38 +28,38 @@ use crate::id::{AccountId, AutomationId};
 
 pub use self::definition::AutomationDefinition;
 
-/// An automation's name.
+/// Longest name of an automation in bytes.
 pub const NAME_BYTES_MAX: usize = 200;
-/// Steps of an automation (completions-email.md 2.12).
+/// Maximum number of steps of an automation (completions-email.md 2.12).
 pub const STEPS_MAX: usize = 50;
-/// Automations of an account.
+/// Maximum number of automations of an account.
 pub const AUTOMATIONS_MAX: usize = 1_000;
-/// Active automations of an account that one event can start: what one commit can write.
+/// Maximum number of an account's active automations with the same trigger event: the runs that one commit can write.
 pub const STARTED_MAX: usize = 50;
-/// Versions of an automation; runs of each may be under way, so none is forgotten before the automation is.
+/// Maximum number of versions of an automation. Runs of any version may be in progress, so no version is deleted before
+/// its automation.
 pub const VERSIONS_MAX: u32 = 1_000;
-/// A definition as JSON.
+/// Longest JSON text of a definition in bytes.
 pub const DEFINITION_BYTES_MAX: usize = 512 << 10;
 
-/// Where an automation stands.
+/// Status of an automation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AutomationStatus {
-    /// Never activated.
     Draft,
-    /// Events start runs, and runs go on.
+    /// Events start runs, and runs continue.
     Active,
-    /// No new runs; those that there are hold.
+    /// No new runs; existing runs are held.
     Paused,
-    /// Kept to be looked at.
+    /// Read-only.
     Archived,
 }
 
 impl AutomationStatus {
-    /// All of them, as they are written.
+    /// All words in the API.
     pub const WORDS: &'static [&'static str] = &["draft", "active", "paused", "archived"];
 
-    /// The one that is written like this.
+    /// The status with this word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
@@ -69,7 +71,7 @@ impl AutomationStatus {
         }
     }
 
-    /// How it is written.
+    /// The word in the API.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -81,49 +83,39 @@ impl AutomationStatus {
     }
 }
 
-/// An automation. What it does stands in its versions.
+/// An automation. Its trigger and steps are in its versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Automation {
-    /// Its id.
     pub id: AutomationId,
-    /// Whose it is.
     pub account: AccountId,
-    /// Its name, for people.
+    /// Display name.
     pub name: String,
-    /// Where it stands.
     pub status: AutomationStatus,
-    /// The version that new runs follow; earlier ones are kept for the runs that follow them.
+    /// The version that new runs execute. Older versions are retained for the runs that execute them.
     pub version: u32,
-    /// When it was created.
     pub created_at: Timestamp,
-    /// When anything of it was last changed.
+    /// Time of the last change of any field.
     pub updated_at: Timestamp,
-    /// When it was last activated.
     pub activated_at: Option<Timestamp>,
 }
 
-/// A version of an automation. Once a run could follow it, it never changes.
+/// A version of an automation. It is immutable once a run can execute it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AutomationVersion {
-    /// 1, 2, 3 …
+    /// Version number, from 1.
     pub number: u32,
-    /// What it does.
     pub definition: AutomationDefinition,
-    /// When it was made.
     pub created_at: Timestamp,
 }
 
-/// How many runs an automation has in each state.
+/// Number of runs of an automation by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RunCounts {
-    /// At a step, or about to be.
+    /// Executing a step, or ready to.
     pub running: u64,
     /// Waiting for a time or an event.
     pub waiting: u64,
-    /// Ended well.
     pub completed: u64,
-    /// Ended by an error.
     pub failed: u64,
-    /// Ended from outside.
     pub cancelled: u64,
 }

@@ -1,9 +1,9 @@
-//! Billing: which of the operator's customers have a payment method on file, as the operator's payment processor tells.
-//! Pure.
+//! Billing: which of the operator's customers have a payment method on file, as the payment processor reports. Pure
+//! functions.
 //!
-//! What it tells comes late, twice and in any order. So a payer is what all of it adds up to: a payment method that was
-//! taken off never comes back (it cannot be put on again), a customer who is gone is gone for good, and of what a customer
-//! is like the newest word counts.
+//! Reports arrive late, repeatedly and in any order, so a [`Payer`] merges them independent of order. A detached
+//! payment method never becomes attached again (the processor does not allow it), a deleted customer stays deleted, and
+//! of customer data the newest report wins.
 
 use std::collections::BTreeMap;
 
@@ -12,68 +12,64 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::AccountId;
 
-/// Payment methods remembered of one payer. Nobody has so many; those that were taken off are forgotten first.
+/// Maximum number of stored payment methods of a payer, far above real use. Detached ones are dropped first.
 const METHODS_MAX: usize = 50;
-/// The longest id of the processor's that is remembered.
+/// Longest stored id of the payment processor in bytes.
 pub const PROCESSOR_ID_BYTES_MAX: usize = 255;
 
-/// What a customer is like, as of a time.
+/// The customer data at a time. The derived order makes the newest the greatest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BillingCustomer {
-    /// When that was.
     pub at: Timestamp,
-    /// It was told of a change: of two of one second that one is the newer.
+    /// True for a report of a change. It counts as newer than another report of the same second.
     pub is_change: bool,
-    /// The account that the operator's own words name.
+    /// The account named in the customer's metadata.
     pub reference: Option<AccountId>,
-    /// The address of the customer.
+    /// The customer's email address.
     pub email: Option<String>,
 }
 
-/// Something that the processor tells of a customer.
+/// A report of the payment processor about a customer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BillingUpdate {
-    /// What the customer is like, and what is charged unless something else is said.
+    /// The customer data, and the default payment method if there is one.
     Customer(BillingCustomer, Option<String>),
-    /// This account's owner has checked out then.
+    /// A checkout of this account at this time.
     Checkout(Timestamp, AccountId),
-    /// A payment method was put on file.
+    /// The id of a payment method that was attached.
     MethodAttached(String),
-    /// A payment method was taken off.
+    /// The id of a payment method that was detached.
     MethodDetached(String),
-    /// The customer is gone, with all payment methods.
+    /// The customer was deleted with all payment methods.
     CustomerDeleted,
 }
 
-/// Whether a payment method is on file.
+/// State of a payment method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PaymentMethodState {
-    /// It is.
     Attached,
-    /// It was.
     Detached,
 }
 
-/// A customer of the operator's at the payment processor.
+/// A customer of the operator at the payment processor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Payer {
-    /// What it is like.
     pub customer: Option<BillingCustomer>,
-    /// When it last checked out, and for which account.
+    /// Time and account of the latest checkout.
     pub checkout: Option<(Timestamp, AccountId)>,
-    /// Its payment methods, by the processor's ids.
+    /// States of the payment methods by the processor's id.
     pub methods: BTreeMap<String, PaymentMethodState>,
-    /// It is gone.
+    /// True if the customer was deleted.
     pub gone: bool,
-    /// The account that it pays for, when it was last looked for.
+    /// The account that it pays for, as last resolved.
     pub account: Option<AccountId>,
 }
 
 impl Payer {
-    /// Takes in what was told.
-    pub fn apply(&mut self, told: BillingUpdate) {
-        match told {
+    /// Merges a report.
+    pub fn apply(&mut self, update: BillingUpdate) {
+        match update {
             BillingUpdate::Customer(customer, default_method) => {
                 if let Some(method) = default_method {
                     self.set_method_state(method, PaymentMethodState::Attached);
@@ -87,13 +83,13 @@ impl Payer {
         }
     }
 
-    /// The accounts that are named for it, what counts more first.
+    /// The accounts that the reports name, in order of precedence: metadata before checkout.
     pub fn referenced_accounts(&self) -> impl Iterator<Item = AccountId> {
         let by_metadata = self.customer.as_ref().and_then(|customer| customer.reference);
         by_metadata.into_iter().chain(self.checkout.map(|(_, account)| account))
     }
 
-    /// A payment method that was taken off stays off.
+    /// Sets the state of a payment method, except that a detached one stays detached.
     fn set_method_state(&mut self, id: String, method: PaymentMethodState) {
         if self.methods.get(&id) == Some(&PaymentMethodState::Detached) {
             return;
@@ -106,7 +102,7 @@ impl Payer {
         self.methods.insert(id, method);
     }
 
-    /// Whether a payment method is on file.
+    /// True if a payment method is on file.
     #[must_use]
     pub fn has_method(&self) -> bool {
         !self.gone && self.methods.values().any(|method| *method == PaymentMethodState::Attached)
@@ -122,9 +118,9 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn heard(told: &[BillingUpdate]) -> Payer {
+    fn apply_all(updates: &[BillingUpdate]) -> Payer {
         let mut payer = Payer::default();
-        told.iter().cloned().for_each(|told| payer.apply(told));
+        updates.iter().cloned().for_each(|update| payer.apply(update));
         payer
     }
 
@@ -135,7 +131,7 @@ mod tests {
         BillingUpdate::Customer(customer, None)
     }
 
-    fn story() -> Vec<BillingUpdate> {
+    fn updates() -> Vec<BillingUpdate> {
         let card = || "pm_1".to_owned();
         vec![
             customer(1, Some(3), "old@example.com"),
@@ -151,29 +147,29 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_order_comes_to_the_same(order in Just(story()).prop_shuffle(), twice in any::<prop::sample::Index>()) {
+        fn the_order_of_updates_does_not_matter(order in Just(updates()).prop_shuffle(), twice in any::<prop::sample::Index>()) {
             let mut order = order;
             order.push(order[twice.index(order.len())].clone());
-            let payer = heard(&order);
+            let payer = apply_all(&order);
             prop_assert_eq!(payer.referenced_accounts().collect::<Vec<_>>(), [AccountId::new(at(1), 2)]);
-            prop_assert_eq!(payer, heard(&story()));
+            prop_assert_eq!(payer, apply_all(&updates()));
         }
     }
 
     #[test]
-    fn a_method_is_on_file_until_it_is_taken_off() {
+    fn a_method_is_on_file_until_it_is_detached() {
         let (on, off) =
             (BillingUpdate::MethodAttached("pm_1".to_owned()), BillingUpdate::MethodDetached("pm_1".to_owned()));
-        assert!(!heard(&[]).has_method());
-        assert!(heard(std::slice::from_ref(&on)).has_method());
-        assert!(!heard(&[on.clone(), off.clone()]).has_method() && !heard(&[off, on.clone()]).has_method());
-        assert!(!heard(&[BillingUpdate::CustomerDeleted, on]).has_method());
+        assert!(!apply_all(&[]).has_method());
+        assert!(apply_all(std::slice::from_ref(&on)).has_method());
+        assert!(!apply_all(&[on.clone(), off.clone()]).has_method() && !apply_all(&[off, on.clone()]).has_method());
+        assert!(!apply_all(&[BillingUpdate::CustomerDeleted, on]).has_method());
         let BillingUpdate::Customer(customer, _) = customer(1, None, "a@example.com") else { return };
-        assert!(heard(&[BillingUpdate::Customer(customer, Some("pm_3".to_owned()))]).has_method());
+        assert!(apply_all(&[BillingUpdate::Customer(customer, Some("pm_3".to_owned()))]).has_method());
     }
 
     #[test]
-    fn so_many_methods_and_no_more() {
+    fn the_number_of_methods_is_bounded() {
         let mut payer = Payer::default();
         (0..1_000).for_each(|n| payer.apply(BillingUpdate::MethodDetached(format!("pm_{n}"))));
         payer.apply(BillingUpdate::MethodAttached("pm_last".to_owned()));

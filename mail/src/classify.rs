@@ -1,18 +1,20 @@
-//! What a refusal means: whether it is about the recipient or about us, and what it calls for.
+//! Bounce classification: whether a refusal concerns the recipient or the sender, and which action it requires.
 //!
 //! ```text
-//! host + reply + phase ─► the operator's rows ─► action
+//! host + reply + phase ─► the operator's rules ─► action
 //!                     └─► table.txt ─► category (+ action)
 //! ```
 //!
-//! A 5yz about the recipient is a bounce; one about the sender (policy, reputation, content) is a
-//! failure that says nothing against the address (completions-email.md 2.9). Servers say it in enhanced
-//! status codes (RFC 3463, RFC 7372), of which `5.7.1` and `5.0.0` mean nothing by themselves, in words, and by when
-//! they say it. What blames the sender often names the recipient: so it is looked for first. The corpus of
-//! `mail/tests/replies.txt` is what servers really say; a row that is changed is tried on it.
+//! A 5yz reply about the recipient is a bounce. A 5yz reply about the sender (policy, reputation, content) is a failure
+//! that does not count against the address (completions-email.md 2.9).
+//!
+//! The category is derived from the enhanced status code (RFC 3463, RFC 7372), the text and the phase. The codes
+//! `5.7.1` and `5.0.0` alone are ambiguous. Replies that blame the sender often mention the recipient, so the rules for
+//! sender reasons are tried first. `mail/tests/replies.txt` is a corpus of real replies that tests every change of a
+//! rule.
 
-mod action;
-mod pattern;
+mod reply_action;
+mod reply_pattern;
 mod table;
 
 use serde::{Deserialize, Serialize};
@@ -21,30 +23,27 @@ use crate::address::DomainName;
 use crate::outcome::AttemptPhase;
 use crate::reply::SmtpReply;
 
-pub use action::{PAUSE_DEFAULT, ReplyAction, ReplyRule, ReplyRules};
-pub use pattern::{ClassifierInput, CodePattern, TextPattern};
+pub use reply_action::{PAUSE_DEFAULT, ReplyAction, ReplyRule, ReplyRules};
+pub use reply_pattern::{ClassifierInput, CodePattern, TextPattern};
 
-/// What kind of bounce, or of failure.
+/// Category of a bounce or failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BounceClass {
-    /// No such mailbox.
     UnknownUser,
-    /// The mailbox is full.
     MailboxFull,
-    /// The mailbox is switched off.
+    /// The mailbox is disabled.
     Inactive,
-    /// The domain does not exist or takes no mail.
+    /// The domain does not exist or accepts no mail.
     DomainNotFound,
-    /// Larger than the recipient or the host takes.
+    /// The message exceeds a size limit of the recipient or host.
     MessageTooLarge,
-    /// About the recipient, nobody knows what.
+    /// Concerns the recipient, for an unknown reason.
     Undetermined,
-    /// The content was refused.
     ContentRejected,
-    /// A rule of the destination: authentication, relaying, access.
+    /// A policy of the destination: authentication, relaying, access.
     Policy,
-    /// The sending address or domain has a bad name there.
+    /// The sending address or domain has a bad reputation at the destination.
     Reputation,
 }
 
@@ -61,59 +60,58 @@ impl BounceClass {
         (Self::Reputation, "reputation"),
     ];
 
-    /// Whether it says something for ever about the address: such a bounce suppresses for good, any other for a time
-    /// (completions-email.md 2.9).
+    /// True if the address is invalid for good. Such a bounce suppresses it permanently, any other bounce for a limited
+    /// time (completions-email.md 2.9).
     #[must_use]
     pub fn is_permanent(self) -> bool {
         matches!(self, Self::UnknownUser | Self::Inactive | Self::DomainNotFound)
     }
 
-    /// The word on the wire.
+    /// The word in the API.
     #[must_use]
     pub fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(reason, _)| *reason == self).map_or("", |(_, word)| word)
     }
 
-    /// The one that a word names.
+    /// The category with this word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(_, known)| *known == word).map(|(reason, _)| *reason)
     }
 
-    /// Whether the refusal is about the recipient: then it is a bounce.
+    /// True if the refusal concerns the recipient, which makes it a bounce.
     #[must_use]
     pub fn is_about_recipient(self) -> bool {
         !matches!(self, Self::ContentRejected | Self::Policy | Self::Reputation)
     }
 
-    /// What a text without codes says, if it says anything.
+    /// Classifies a text without codes; `None` if no rule matches.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
-        table::classify_text(&pattern::normalize_text(text))
+        table::classify_text(&reply_pattern::normalize_text(text))
     }
 }
 
-/// What a reply means.
+/// Result of classifying a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Classification {
-    /// What it is about.
     pub reason: BounceClass,
-    /// What it calls for, beside what its code says.
+    /// An action in addition to what the reply code requires.
     pub action: Option<ReplyAction>,
 }
 
-/// The large provider that a mail host is of, whatever domains it serves: whose hosts judge together who sends to them.
+/// The mailbox provider that operates a mail host. All hosts of a provider share one view of a sender's reputation.
 #[must_use]
 pub fn mailbox_provider(host: &DomainName) -> Option<&'static DomainName> {
     table::mailbox_provider(host)
 }
 
-/// Reads what a refusal of this host is about.
+/// Classifies a refusal of this host.
 #[must_use]
 pub fn classify(host: Option<&str>, reply: &SmtpReply, phase: AttemptPhase) -> BounceClass {
-    let heard = ClassifierInput::new(host, reply, phase);
-    match table::classify(&heard).reason {
-        // Nobody had asked for a mailbox yet: the one that is missed there is the sender's.
+    let input = ClassifierInput::new(host, reply, phase);
+    match table::classify(&input).reason {
+        // No recipient was named yet, so the missing mailbox is the sender's.
         BounceClass::UnknownUser | BounceClass::MailboxFull | BounceClass::Inactive if is_before_recipient(phase) => {
             BounceClass::Policy
         }
@@ -121,7 +119,7 @@ pub fn classify(host: Option<&str>, reply: &SmtpReply, phase: AttemptPhase) -> B
     }
 }
 
-/// Whether no recipient is named to the host by then.
+/// True for phases before the first RCPT.
 fn is_before_recipient(phase: AttemptPhase) -> bool {
     matches!(
         phase,

@@ -1,4 +1,4 @@
-//! Composing a message from fields (RFC 5322, MIME), by mail-builder.
+//! Composes a message from fields (RFC 5322, MIME) with the mail-builder library.
 
 use std::borrow::Cow;
 
@@ -17,8 +17,8 @@ use thiserror::Error;
 use crate::address::Mailbox;
 use crate::message::{LINE_BYTES_MAX, parse_fields};
 
-/// Fields that the service writes itself; a customer's copy is refused, since it would steer
-/// transport, forge a trace or break the structure of the message.
+/// Header fields that the service writes itself. A customer's field with such a name is refused, because it could
+/// control delivery, forge a trace field or break the structure of the message.
 const RESERVED: &[&str] = &[
     "from",
     "to",
@@ -49,31 +49,31 @@ const RESERVED: &[&str] = &[
     "content-id",
     "auto-submitted-by",
 ];
-/// And families of them.
+/// Prefixes of reserved names.
 const RESERVED_PREFIXES: &[&str] = &["arc-", "resent-", "received-", "x-postrider-", "service-"];
-/// A name longer than this would not fit a line.
+/// Longest field name in bytes; a longer one would not fit into a line.
 const HEADER_NAME_BYTES_MAX: usize = 76;
-/// RFC 5322 2.1.1 limits lines, not fields; this is a bound on nonsense.
+/// Longest field value in bytes. RFC 5322 2.1.1 limits lines, not fields.
 const HEADER_VALUE_BYTES_MAX: usize = 16 * 1024;
 
-/// Why a header field of a customer's own is refused.
+/// A custom header field is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HeaderError {
-    /// Not a field name (RFC 5322 2.2).
+    /// The name is not a field name (RFC 5322 2.2).
     #[error("`{0}` is not a header name: letters, digits and dashes, at most {HEADER_NAME_BYTES_MAX}")]
     Name(String),
-    /// One that the service writes.
-    #[error("`{0}` is set by the service and cannot be given")]
+    /// The name is reserved for the service.
+    #[error("`{0}` is set by the service and cannot be customized")]
     Reserved(String),
-    /// CR, LF or another control character, or too long.
+    /// The value has a CR, LF or another control character, or is too long.
     #[error("the value of `{0}` has a control character or is longer than {HEADER_VALUE_BYTES_MAX} bytes")]
     Value(String),
-    /// A field is folded at its blanks only (RFC 5322 2.2.3).
-    #[error("the value of `{0}` has a word that does not fit a line of {LINE_BYTES_MAX} bytes; put blanks into it")]
+    /// A word is longer than a line: fields are folded only at white space (RFC 5322 2.2.3).
+    #[error("the value of `{0}` has a word that does not fit into a line of {LINE_BYTES_MAX} bytes; add spaces")]
     Word(String),
 }
 
-/// A header field of a customer's own, fit to go into a message.
+/// A validated header field from the customer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CustomHeader {
     name: String,
@@ -81,10 +81,10 @@ pub struct CustomHeader {
 }
 
 impl CustomHeader {
-    /// Checks a name and a value.
+    /// Validates a name and a value.
     ///
     /// # Errors
-    /// [`HeaderError`] says which of them will not do.
+    /// [`HeaderError`].
     pub fn new(name: &str, value: &str) -> Result<Self, HeaderError> {
         let shown = || name.chars().filter(|c| !c.is_control()).take(64).collect::<String>();
         if !(1..=HEADER_NAME_BYTES_MAX).contains(&name.len())
@@ -99,7 +99,7 @@ impl CustomHeader {
         if value.len() > HEADER_VALUE_BYTES_MAX || value.chars().any(|c| c.is_control() && c != '\t') {
             return Err(HeaderError::Value(shown()));
         }
-        // What is not ASCII is encoded, in words that fit.
+        // Non-ASCII values are split into encoded words of a valid length.
         let word_bytes_max = LINE_BYTES_MAX - name.len() - ": ".len();
         if value.is_ascii() && value.split([' ', '\t']).any(|word| word.len() > word_bytes_max) {
             return Err(HeaderError::Word(shown()));
@@ -109,58 +109,45 @@ impl CustomHeader {
 }
 
 impl CustomHeader {
-    /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its value.
     #[must_use]
     pub fn value(&self) -> &str {
         &self.value
     }
 }
 
-/// A file that goes with a message.
+/// A file of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
-    /// Its file name.
     pub name: String,
-    /// Its MIME type.
     pub content_type: String,
-    /// The bytes.
     pub data: Vec<u8>,
-    /// The Content-ID by which the HTML shows it; such an attachment is inline.
+    /// The Content-ID that the HTML refers to. An attachment with a Content-ID is inline.
     pub content_id: Option<String>,
 }
 
-/// What a message is composed from.
+/// The fields that a message is composed from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Composition {
-    /// The author.
     pub from: Mailbox,
-    /// `To`.
     pub to: Vec<Mailbox>,
-    /// `Cc`.
     pub cc: Vec<Mailbox>,
-    /// Blind recipients: in no field, kept for the books.
+    /// Blind recipients: written to no header field, recorded with the email only.
     pub bcc: Vec<Mailbox>,
-    /// `Reply-To`.
     pub reply_to: Vec<Mailbox>,
-    /// `Subject`.
     pub subject: String,
-    /// The HTML body.
     pub html: Option<String>,
-    /// The plain-text body.
     pub text: Option<String>,
-    /// Fields of the customer's own.
+    /// The customer's own header fields.
     pub headers: Vec<CustomHeader>,
-    /// Files.
     pub attachments: Vec<Attachment>,
 }
 
-/// Composes the message. `message_id` comes without angle brackets.
+/// Composes the message. `message_id` has no angle brackets.
 #[must_use]
 pub fn compose(parts: &Composition, message_id: &str, now: Timestamp) -> Vec<u8> {
     let mut builder = MessageBuilder::new()
@@ -178,8 +165,8 @@ pub fn compose(parts: &Composition, message_id: &str, now: Timestamp) -> Vec<u8>
         builder = builder.reply_to(address_list(&parts.reply_to));
     }
     for header in &parts.headers {
-        // ASCII is folded at blanks and otherwise left alone: an encoded word would spoil every structured
-        // field (RFC 2047 5). Only what ASCII cannot say is encoded.
+        // ASCII values are only folded at spaces, because encoded words are not allowed in structured fields (RFC 2047
+        // 5). Only non-ASCII values are encoded.
         let name = Cow::Borrowed(header.name.as_str());
         builder = if header.value.is_ascii() {
             builder.header(name, Raw::new(header.value.as_str()))
@@ -195,7 +182,7 @@ pub fn compose(parts: &Composition, message_id: &str, now: Timestamp) -> Vec<u8>
     }
     let files: Vec<_> = parts.attachments.iter().map(|file| (file, EncodedAttachment::encode(file))).collect();
     if files.iter().any(|(_, encoded)| encoded.encoding == "8bit") {
-        // RFC 2045 6.4: what holds a part of eight bits says so too.
+        // RFC 2045 6.4: the enclosing part of an 8bit part must be declared 8bit too.
         builder = builder.header("Content-Transfer-Encoding", Raw::new("8bit"));
     }
     for (file, encoded) in files {
@@ -205,13 +192,13 @@ pub fn compose(parts: &Composition, message_id: &str, now: Timestamp) -> Vec<u8>
         builder = builder.body(MimePart::new("text/plain", ""));
     }
     let mut out = Vec::with_capacity(estimated_size(parts));
-    // Writing into memory does not fail.
+    // Writing to memory cannot fail.
     let _ = builder.write_to(&mut out);
     out
 }
 
-/// Bytes that a message will hardly exceed: header and boundaries, bodies with some of their lines broken or a sixteenth
-/// of them encoded, files in Base64. A message that grows is copied each time it does.
+/// Estimated size of a message in bytes, to avoid reallocation: header and boundaries, bodies plus a sixteenth for
+/// folding and encoding, attachments in base64.
 fn estimated_size(parts: &Composition) -> usize {
     const HEADER: usize = 1_536;
     let bodies = [&parts.text, &parts.html].into_iter().flatten().map(String::len).sum::<usize>();
@@ -219,7 +206,8 @@ fn estimated_size(parts: &Composition) -> usize {
     HEADER + bodies + bodies / 16 + files
 }
 
-/// Two bodies, or one, as what follows `MIME-Version: 1.0` in a header: fields, an empty line, the body.
+/// Composes one or two bodies, in the form that follows `MIME-Version: 1.0` in a header: fields, an empty line, the
+/// content.
 #[must_use]
 pub fn compose_bodies(html: Option<&str>, text: Option<&str>) -> Vec<u8> {
     let mut builder = MessageBuilder::new().message_id("x").date(0_i64);
@@ -230,7 +218,7 @@ pub fn compose_bodies(html: Option<&str>, text: Option<&str>) -> Vec<u8> {
         builder = builder.html_body(normalize_line_ends(html));
     }
     let mut message = Vec::new();
-    // Writing into memory does not fail.
+    // Writing to memory cannot fail.
     let _ = builder.write_to(&mut message);
     let (fields, body) = parse_fields(&message);
     let mut out = Vec::with_capacity(message.len());
@@ -242,10 +230,10 @@ pub fn compose_bodies(html: Option<&str>, text: Option<&str>) -> Vec<u8> {
     out
 }
 
-/// A subject as the value of its field. Text that looks like an encoded word is encoded, so that readers see it as it was
-/// given (RFC 2047 2).
+/// The value of a `Subject` field. ASCII text that looks like an encoded word is encoded, so that clients display it
+/// literally (RFC 2047 2).
 fn subject_field(text: &str) -> HeaderType<'_> {
-    /// Bytes in one encoded word: behind the field's name it fits into the 76 characters of a line (RFC 2047 2).
+    /// Bytes per encoded word: with the field name it fits into a line of 76 characters (RFC 2047 2).
     const WORD_BYTES: usize = 39;
     if !(text.is_ascii() && text.contains("=?")) {
         return Text::new(text).into();
@@ -255,22 +243,22 @@ fn subject_field(text: &str) -> HeaderType<'_> {
     Raw::new(words.join(" ")).into()
 }
 
-/// Writes a `Subject` field.
+/// Appends a `Subject` field.
 pub fn write_subject(out: &mut Vec<u8>, text: &str) {
     const NAME: &[u8] = b"Subject: ";
     out.extend_from_slice(NAME);
     subject_field(text).write_header(out, NAME.len());
 }
 
-/// Writes a `Reply-To` field.
+/// Appends a `Reply-To` field.
 pub fn write_reply_to(out: &mut Vec<u8>, reply_to: &[Mailbox]) {
     const NAME: &[u8] = b"Reply-To: ";
     out.extend_from_slice(NAME);
     address_list(reply_to).write_header(out, NAME.len());
 }
 
-/// The builder takes every line feed for a line end and lets a lone CR through, which no message may
-/// hold (RFC 5322 2.3).
+/// Normalizes line ends to LF. mail-builder writes each LF as CRLF, but passes a bare CR through, which RFC 5322 2.3
+/// forbids.
 fn normalize_line_ends(text: &str) -> Cow<'_, str> {
     if memchr::memchr(b'\r', text.as_bytes()).is_some() {
         Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
@@ -279,7 +267,7 @@ fn normalize_line_ends(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A file as it goes into its part.
+/// Content type, transfer encoding and encoded bytes of an attachment.
 struct EncodedAttachment<'a> {
     content_type: &'a str,
     encoding: &'static str,
@@ -287,9 +275,10 @@ struct EncodedAttachment<'a> {
 }
 
 impl<'a> EncodedAttachment<'a> {
-    /// In base 64, so that it arrives as the same bytes, whatever its type. But not a message: it may not
-    /// be encoded (RFC 2046 5.2.1; RFC 6532 3.7 lets `message/global` be), so it goes as the lines that it
-    /// is. One that no line of text can carry goes as a file of no known kind, and arrives whole.
+    /// Encodes an attachment in base64, so that its bytes arrive unchanged whatever its type.
+    ///
+    /// A `message/…` part must not be encoded (RFC 2046 5.2.1), except for `message/global` (RFC 6532 3.7), so it is
+    /// sent as text lines. If it cannot be sent as lines, it is sent as `application/octet-stream` in base64.
     fn encode(file: &'a Attachment) -> Self {
         let content_type = file.content_type.as_str();
         let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -301,14 +290,14 @@ impl<'a> EncodedAttachment<'a> {
         }
         match crlf_lines(&file.data) {
             Some(data) if data.is_ascii() => Self { content_type, encoding: "7bit", data },
-            // RFC 2046 5.2.2, 5.2.3 and RFC 3464 2.1 leave the others seven bits.
+            // RFC 2046 5.2.2, 5.2.3 and RFC 3464 2.1 allow only 7bit for the other types.
             Some(data) if kind == "message/rfc822" => Self { content_type, encoding: "8bit", data },
             _ => base64("application/octet-stream"),
         }
     }
 }
 
-/// Text with each line ended by CRLF; none when it is no text, or has a line that is too long.
+/// Converts line ends to CRLF; `None` if the data has a NUL, a bare CR or a line that is too long.
 fn crlf_lines(data: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(data.len() + data.len() / 32);
     for line in data.split_inclusive(|byte| *byte == b'\n') {
@@ -324,7 +313,7 @@ fn crlf_lines(data: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// A file as a part.
+/// The MIME part of an attachment.
 fn attachment_part<'a>(file: &'a Attachment, encoded: EncodedAttachment<'a>) -> MimePart<'a> {
     let disposition = if file.content_id.is_some() { "inline" } else { "attachment" };
     let disposition = ContentType::new(disposition).attribute("filename", file.name.as_str());
@@ -337,7 +326,7 @@ fn attachment_part<'a>(file: &'a Attachment, encoded: EncodedAttachment<'a>) -> 
     part
 }
 
-/// RFC 2045 6.8: lines of 76 characters, 57 bytes each.
+/// Base64 in lines of 76 characters, which encode 57 bytes each (RFC 2045 6.8).
 fn wrapped_base64(data: &[u8]) -> String {
     const LINE_BYTES: usize = 57;
     let mut out = String::with_capacity(data.len() / LINE_BYTES * 78 + 80);
@@ -362,9 +351,9 @@ mod tests {
     use mail_parser::{MessageParser, MimeHeaders as _};
 
     #[test]
-    fn a_subject_that_looks_encoded_is_shown_as_it_was_given() {
+    fn a_subject_that_looks_encoded_round_trips() {
         for given in ["=?utf-8?Q?not_me?=", "a =?b", &"=?utf-8?B?QQ==?= and more, ".repeat(20), "=?utf-8?Q?\u{e4}?="] {
-            let parts = Composition { subject: given.to_owned(), ..letter() };
+            let parts = Composition { subject: given.to_owned(), ..sample() };
             let message = compose(&parts, "id@x.example", Timestamp::UNIX_EPOCH);
             assert_eq!(crate::message::parse_header(&message).unwrap().facts.subject, given);
             assert!(message.split(|byte| *byte == b'\n').take(6).all(|line| line.len() <= 77));
@@ -379,7 +368,7 @@ mod tests {
         let word = "x".repeat(998 - "X-L: ".len());
         for value in [word.clone(), format!("{} {word} a {word}", "a".repeat(70)), "\u{e9}".repeat(2_000)] {
             let headers = vec![CustomHeader::new("X-L", &value).unwrap()];
-            let parts = Composition { headers, ..letter() };
+            let parts = Composition { headers, ..sample() };
             let message = compose(&parts, "id@x.example", Timestamp::UNIX_EPOCH);
             assert_eq!(crate::message::check_lines(&message), Ok(()));
         }
@@ -388,7 +377,7 @@ mod tests {
         }
     }
 
-    fn letter() -> Composition {
+    fn sample() -> Composition {
         Composition {
             from: "a@b.example".parse().unwrap(),
             to: vec!["c@d.example".parse().unwrap()],
@@ -428,7 +417,7 @@ mod tests {
             CustomHeader::new("List-Unsubscribe", &url).unwrap(),
             CustomHeader::new("References", references.trim()).unwrap(),
         ];
-        let parts = Composition { headers, ..letter() };
+        let parts = Composition { headers, ..sample() };
         let text = String::from_utf8(compose(&parts, "x@b.example", Timestamp::UNIX_EPOCH)).unwrap();
         assert!(text.contains(&url) && !text.contains("=?"), "{text}");
         let unfolded = text.replace("\r\n\t", " ").replace("\r\n ", " ");
@@ -436,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn no_lone_cr_or_lf_gets_in_and_files_arrive_whole() {
+    fn bare_cr_and_lf_are_normalized_and_files_round_trip() {
         let data = b"a\rb\nc\x00.\r\n.\r\n".repeat(20);
         let file = |content_id: Option<&str>| Attachment {
             name: "a \"b\".txt".into(),
@@ -448,7 +437,7 @@ mod tests {
             html: Some("a\rb\r\nc\nd".into()),
             text: Some("\r".into()),
             attachments: vec![file(None), file(Some("logo"))],
-            ..letter()
+            ..sample()
         };
         let bytes = compose(&parts, "x@b.example", Timestamp::UNIX_EPOCH);
         let text = String::from_utf8(bytes.clone()).unwrap();
@@ -463,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_goes_as_its_lines() {
+    fn an_attached_message_is_sent_unencoded() {
         let composed = |content_type: &str, data: &[u8]| {
             let forwarded = Attachment {
                 name: "forwarded.eml".into(),
@@ -471,7 +460,7 @@ mod tests {
                 data: data.to_vec(),
                 content_id: None,
             };
-            let parts = Composition { attachments: vec![forwarded], ..letter() };
+            let parts = Composition { attachments: vec![forwarded], ..sample() };
             let bytes = compose(&parts, "x@b.example", Timestamp::UNIX_EPOCH);
             assert!(crate::message::check_lines(&bytes).is_ok());
             String::from_utf8(bytes).unwrap()
@@ -499,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_reads_back() {
+    fn a_message_round_trips() {
         let parts = Composition {
             from: "\"Ad\u{e4}, L.\" <a@b.example>".parse().unwrap(),
             to: vec!["c@d.example".parse().unwrap(), "e@f.example".parse().unwrap()],

@@ -1,9 +1,10 @@
-//! Secrets that programs carry: API keys and SMTP credentials.
+//! Credentials of programs: API keys and SMTP credentials.
 //!
-//! A secret is a prefix that secret scanners know, 32 random characters of base 62 (190 bits) and a
-//! check of six more, so that a mistyped one is told from a revoked one without a look-up. Stored is
-//! only the SHA-256 of the part after the prefix: the random part cannot be guessed, so nothing
-//! slower is needed, and `stx_…` and `rnl_…` with the same random part are one key.
+//! A secret has a prefix that secret scanners recognise, 32 random base62 characters (190 bits) and a checksum of six
+//! characters. The checksum distinguishes a mistyped secret from a revoked one without a lookup.
+//!
+//! Only the SHA-256 of the part after the prefix is stored. The random part cannot be guessed, so a slow password hash
+//! is not needed. `stx_…` and `rnl_…` with the same random part are the same key.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,44 +16,44 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
+use crate::cidr::IpNetwork;
 use crate::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId};
-use crate::network::IpNetwork;
 
-/// What an API key starts with.
+/// Prefix of API keys.
 pub const API_KEY_PREFIX: &str = "rnl_";
-/// What API keys used to start with; such keys stay valid.
+/// Former prefix of API keys, which is still accepted.
 pub const API_KEY_PREFIX_LEGACY: &str = "stx_";
-/// What an SMTP credential's password starts with.
+/// Prefix of SMTP passwords.
 pub const SMTP_PASSWORD_PREFIX: &str = "stxsmtp_";
 
 const RANDOM_CHARS: usize = 32;
 const CHECK_CHARS: usize = 6;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// A secret in the clear, on its one way to the person who asked for it. Its Debug form hides it.
+/// A secret in plain text, shown once to the user who created it. Its Debug form hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CredentialSecret(String);
 
 impl CredentialSecret {
-    /// A new secret from 32 random bytes.
+    /// Creates a secret from 32 random bytes.
     #[must_use]
     pub fn new(prefix: &'static str, random: [u8; RANDOM_CHARS]) -> Self {
         let mut text = String::from(prefix);
-        // A byte holds four whole alphabets (4 * 62 = 248) and eight values more: the slight lean
-        // costs less than a hundredth of a bit per character.
+        // 256 is not a multiple of 62: the first eight characters are slightly more likely. This costs less than 0.01
+        // bit per character.
         text.extend(random.iter().map(|b| char::from(BASE62[usize::from(*b) % 62])));
         let check = checksum(&text.as_bytes()[prefix.len()..]);
         text.push_str(&check);
         Self(text)
     }
 
-    /// The secret itself.
+    /// The secret in plain text.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What may be shown of it for ever: the prefix and the last four characters.
+    /// A hint that can be displayed: the prefix and the last four characters.
     #[must_use]
     pub fn hint(&self) -> String {
         let prefix = self.0.split_inclusive('_').next().unwrap_or_default();
@@ -77,19 +78,19 @@ fn checksum(random: &[u8]) -> String {
     text
 }
 
-/// What is stored of a secret: SHA-256 of the part after the prefix.
+/// The stored form of a secret: SHA-256 of the part after the prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SecretHash([u8; 32]);
 
 impl SecretHash {
-    /// The hash of an API key (`rnl_…` or `stx_…`); `None` when the text cannot be one.
+    /// Hashes an API key (`rnl_…` or `stx_…`); `None` if the text has another format.
     #[must_use]
     pub fn from_api_key(secret: &str) -> Option<Self> {
         let rest = secret.strip_prefix(API_KEY_PREFIX).or_else(|| secret.strip_prefix(API_KEY_PREFIX_LEGACY))?;
         Self::from_secret(rest)
     }
 
-    /// The hash of an SMTP credential's password; `None` when the text cannot be one.
+    /// Hashes an SMTP password; `None` if the text has another format.
     #[must_use]
     pub fn from_smtp_password(secret: &str) -> Option<Self> {
         Self::from_secret(secret.strip_prefix(SMTP_PASSWORD_PREFIX)?)
@@ -100,13 +101,13 @@ impl SecretHash {
         plausible.then(|| Self(Sha256::digest(rest.as_bytes()).into()))
     }
 
-    /// The hash of any other secret that is made of chance.
+    /// Hashes another secret that consists of random bytes.
     #[must_use]
     pub fn from_bytes(secret: &[u8]) -> Self {
         Self(Sha256::digest(secret).into())
     }
 
-    /// The bytes that stand in a storage key.
+    /// The bytes for a storage key.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -127,32 +128,31 @@ impl<'de> Deserialize<'de> for SecretHash {
     }
 }
 
-/// The secrets of a credential, as hashes: the one that counts, and, after a rotation, the one before
-/// it for a while.
+/// The secret hashes of a credential. After a rotation the former secret is accepted for a limited time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CredentialSecrets {
-    /// The one that counts. None in rows of the first version: then any that leads here does.
+    /// The current secret. `None` in rows of the first version: then any secret that leads to the row is accepted.
     pub current: Option<SecretHash>,
-    /// The one before it.
+    /// The secret before the last rotation.
     pub former: Option<SecretHash>,
-    /// Until when the one before it counts, too.
+    /// End of the time in which the former secret is accepted.
     pub former_until: Option<Timestamp>,
 }
 
 impl CredentialSecrets {
-    /// Those of a credential that has had no other.
+    /// The secrets of a credential that was never rotated.
     #[must_use]
     pub fn single(hash: SecretHash) -> Self {
         Self { current: Some(hash), ..Self::default() }
     }
 
-    /// Those after a rotation.
+    /// The secrets after a rotation. The former secret is accepted until `former_until`.
     #[must_use]
     pub fn rotate(&self, to: SecretHash, former_until: Timestamp) -> Self {
         Self { current: Some(to), former: self.current, former_until: Some(former_until) }
     }
 
-    /// Whether a secret that leads to this credential still counts.
+    /// True if this secret, whose lookup found the credential, is still accepted.
     #[must_use]
     pub fn accepts(&self, shown: &SecretHash, now: Timestamp) -> bool {
         match &self.current {
@@ -164,39 +164,37 @@ impl CredentialSecrets {
         }
     }
 
-    /// All of them.
+    /// The current and the former secret.
     pub fn all(&self) -> impl Iterator<Item = &SecretHash> {
         self.current.iter().chain(&self.former)
     }
 }
 
-/// On which terms a credential lets somebody in.
+/// Conditions under which a credential is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CredentialPolicy {
-    /// It may send from this domain only.
+    /// If set, the credential can send from this domain only.
     pub domain: Option<DomainId>,
-    /// It may be used from these networks only; from everywhere when there are none.
+    /// Networks from which the credential is accepted; any if empty.
     pub allowed: Vec<IpNetwork>,
-    /// It may be used until then.
     pub expires_at: Option<Timestamp>,
-    /// Its secrets.
     pub secrets: CredentialSecrets,
 }
 
-/// Why a credential that was found lets nobody in.
+/// The reason why an existing credential is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CredentialRejection {
-    /// The secret counts no more, or the credential has expired.
+    /// The secret or the credential has expired.
     Expired,
-    /// Not from this address.
+    /// The client's address is in none of the allowed networks.
     AddressNotAllowed,
 }
 
 impl CredentialPolicy {
-    /// Whether whoever shows this secret, from this address, is let in.
+    /// Checks a secret that a client presents from an address.
     ///
     /// # Errors
-    /// Why not.
+    /// [`CredentialRejection`].
     pub fn authorize(
         &self,
         shown: &SecretHash,
@@ -206,7 +204,7 @@ impl CredentialPolicy {
         if !self.secrets.accepts(shown, now) || self.expires_at.is_some_and(|end| end <= now) {
             return Err(CredentialRejection::Expired);
         }
-        // An address that is not known is in no network.
+        // An unknown address is in no network.
         let here = |network: &IpNetwork| from.is_some_and(|address| network.contains(address));
         if self.allowed.is_empty() || self.allowed.iter().any(here) {
             return Ok(());
@@ -215,32 +213,29 @@ impl CredentialPolicy {
     }
 }
 
-/// When a credential was last used, and from where.
+/// Last use of a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastUse {
-    /// When.
     pub at: Timestamp,
-    /// From where, when that is known.
+    /// The client's address, if known.
     pub from: Option<IpAddr>,
 }
 
-/// What an API key may do.
+/// The permissions of an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApiKeyScope {
-    /// Everything.
+    /// All operations.
     Full,
-    /// Send, and read what was sent with the same key.
+    /// Send email, and read the email that was sent with the same key.
     Sending,
 }
 
-/// The credential that something was done with; written as its id.
+/// The id of the credential that a request was authenticated with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum CredentialId {
-    /// An API key.
     ApiKey(ApiKeyId),
-    /// An SMTP credential.
     Smtp(SmtpCredentialId),
 }
 
@@ -264,43 +259,32 @@ impl fmt::Display for CredentialId {
     }
 }
 
-/// An API key, without its secret.
+/// An API key without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
-    /// Its id.
     pub id: ApiKeyId,
-    /// Whose it is.
     pub account: AccountId,
-    /// What people call it.
     pub name: String,
-    /// What it may do.
     pub scope: ApiKeyScope,
-    /// What may be shown of the secret.
+    /// The displayable hint of the secret.
     pub hint: String,
-    /// Switched off without being deleted.
+    /// False if the key is disabled.
     pub enabled: bool,
-    /// On which terms it lets in.
     pub terms: CredentialPolicy,
-    /// When it was created.
     pub created_at: Timestamp,
 }
 
-/// An SMTP credential, without its password.
+/// An SMTP credential without its password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmtpCredential {
-    /// Its id.
     pub id: SmtpCredentialId,
-    /// Whose it is.
     pub account: AccountId,
-    /// What people call it.
     pub name: String,
-    /// What may be shown of the password.
+    /// The displayable hint of the password.
     pub hint: String,
-    /// Switched off without being deleted.
+    /// False if the credential is disabled.
     pub enabled: bool,
-    /// On which terms it lets in.
     pub terms: CredentialPolicy,
-    /// When it was created.
     pub created_at: Timestamp,
 }
 
@@ -309,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_has_its_form_and_hides_itself() {
+    fn a_secret_has_its_format_and_is_hidden_in_debug() {
         let secret = CredentialSecret::new(API_KEY_PREFIX, [7; 32]);
         assert_eq!(secret.expose().len(), 4 + 32 + 6);
         assert_eq!(format!("{secret:?}"), "Secret(hidden)");
@@ -317,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_admit() {
+    fn policies_accept_and_reject() {
         let at = |second| Timestamp::from_second(second).unwrap();
         let [old, new, other] = [[1; 32], [2; 32], [3; 32]].map(|bytes| SecretHash::from_bytes(&bytes));
         let mut terms = CredentialPolicy { secrets: CredentialSecrets::single(old), ..CredentialPolicy::default() };
@@ -334,7 +318,7 @@ mod tests {
         assert_eq!(terms.authorize(&new, from("::ffff:192.0.2.9"), at(0)), Ok(()));
         assert_eq!(terms.authorize(&new, from("192.0.3.9"), at(0)), Err(CredentialRejection::AddressNotAllowed));
         assert_eq!(terms.authorize(&new, None, at(0)), Err(CredentialRejection::AddressNotAllowed));
-        // A row of the first version knows no hash: whatever leads to it counts, until it is rotated.
+        // A row of the first version has no hash: any secret that leads to it is accepted until the first rotation.
         let first = CredentialSecrets::default();
         assert!(first.accepts(&old, at(0)));
         let rotated = first.rotate(new, at(10));
@@ -342,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_is_written_as_its_id() {
+    fn a_credential_id_is_serialized_as_text() {
         let key = CredentialId::ApiKey(ApiKeyId::from_bytes([1; 16]));
         let smtp = CredentialId::Smtp(SmtpCredentialId::from_bytes([1; 16]));
         for (id, prefix) in [(key, "key_"), (smtp, "smtp_")] {

@@ -1,34 +1,34 @@
-//! CSV: reading lists that other programs wrote, and writing ours (RFC 4180).
+//! CSV reader and writer (RFC 4180).
 //!
-//! Read record by record from any place where a record begins, so that a long list can be gone on with
-//! after a restart. Taken as well: line ends of LF alone, `;` or tab in place of the comma, spaces
-//! around fields, a byte order mark. A quote that nobody closes costs its own line, not all that follow.
+//! The reader can start at any record boundary, so that an import of a long file resumes after a restart. It also
+//! accepts LF line ends, `;` or tab as separator, spaces around fields, and a byte order mark. An unclosed quote
+//! invalidates its own line only, not the lines that follow.
 
 use std::borrow::Cow;
 
-/// A record longer than this is none: somebody forgot to close a quote.
+/// Longest quoted field in bytes. In a longer one the closing quote is assumed to be missing.
 const RECORD_BYTES_MAX: usize = 16 << 10;
-/// More fields than this are not looked at.
+/// Maximum number of fields of a record; further fields are dropped.
 const FIELDS_MAX: usize = 64;
 
-/// One record.
+/// A record of a CSV file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvRecord {
-    /// The number of its first line, from 1.
+    /// Number of its first line, from 1.
     pub line: u64,
-    /// Its fields, without quotes and outer spaces; none when a quote is not closed.
+    /// The fields, without quotes and surrounding spaces; `None` if a quote is not closed.
     pub fields: Option<Vec<String>>,
 }
 
 impl CsvRecord {
-    /// A field; empty when there are not as many.
+    /// The field at an index; empty if the record has fewer fields.
     #[must_use]
     pub fn field(&self, place: usize) -> &str {
         self.fields.as_ref().and_then(|fields| fields.get(place)).map_or("", String::as_str)
     }
 }
 
-/// The records of a text, from a place on; empty lines are none.
+/// An iterator over the records of a text; empty records are skipped.
 #[derive(Debug, Clone)]
 pub struct CsvReader<'a> {
     text: &'a str,
@@ -38,14 +38,14 @@ pub struct CsvReader<'a> {
 }
 
 impl<'a> CsvReader<'a> {
-    /// From the beginning.
+    /// Reads from the beginning.
     #[must_use]
     pub fn new(text: &'a str) -> Self {
         let at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
         Self { text, at, line: 1, separator: detect_separator(text) }
     }
 
-    /// From where [`Records::place`] was.
+    /// Resumes at a position that [`CsvReader::position`] returned.
     #[must_use]
     pub fn resume(text: &'a str, (at, line): (usize, u64)) -> Self {
         if at == 0 || !text.is_char_boundary(at) {
@@ -54,7 +54,7 @@ impl<'a> CsvReader<'a> {
         Self { text, at, line, separator: detect_separator(text) }
     }
 
-    /// Where the next record begins, and on which line.
+    /// Byte offset and line number of the next record.
     #[must_use]
     pub fn position(&self) -> (usize, u64) {
         (self.at, self.line)
@@ -89,7 +89,7 @@ impl Iterator for CsvReader<'_> {
     }
 }
 
-/// The first record of a text and its length with the line end; none when a quote is not closed in time.
+/// Returns the fields of the first record, and its length in bytes with the line end; `None` if a quote is not closed.
 fn split_record(text: &str, separator: u8) -> Option<(Vec<String>, usize)> {
     let bytes = text.as_bytes();
     let (mut fields, mut at) = (Vec::new(), 0);
@@ -106,7 +106,7 @@ fn split_record(text: &str, separator: u8) -> Option<(Vec<String>, usize)> {
     }
 }
 
-/// A field that begins at a place, and where the separator, line feed or end behind it stands.
+/// Returns the field at a byte offset, and the offset of the separator, line feed or end after it.
 fn split_field(text: &str, at: usize, separator: u8) -> Option<(String, usize)> {
     let bytes = text.as_bytes();
     let ends = |byte: u8| byte == separator || byte == b'\n';
@@ -126,7 +126,7 @@ fn split_field(text: &str, at: usize, separator: u8) -> Option<(String, usize)> 
         }
         out.push_str(text.get(from..quote)?);
         if bytes.get(quote + 1) != Some(&b'"') {
-            // What stands between the closing quote and the separator says nothing.
+            // Text between the closing quote and the separator is ignored.
             return Some((out.trim().to_owned(), unquoted_end(quote + 1)));
         }
         out.push('"');
@@ -134,41 +134,41 @@ fn split_field(text: &str, at: usize, separator: u8) -> Option<(String, usize)> 
     }
 }
 
-/// The separator that the first line has most of.
+/// Detects the separator: the one that occurs most often in the first line.
 fn detect_separator(text: &str) -> u8 {
     let first = text.lines().next().unwrap_or_default();
     let count = |separator: &u8| first.bytes().filter(|byte| byte == separator).count();
     [b',', b';', b'\t'].into_iter().rev().max_by_key(count).unwrap_or(b',')
 }
 
-/// What a spreadsheet takes for the beginning of a formula (OWASP, "CSV Injection").
+/// First characters that a spreadsheet takes for a formula (OWASP, "CSV Injection").
 const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
 fn looks_like_formula(text: &str) -> bool {
-    // Apostrophes before it are counted in, so that what was written can be told from what was given.
+    // Leading apostrophes are ignored here, so that `strip_formula_guard` can restore any text.
     text.trim_start_matches('\'').starts_with(FORMULA)
 }
 
-/// One cell of a record that is written. It can be made by its constructors alone, so no cell leaves unguarded.
+/// A cell to write. Its constructors guard it against formula injection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvCell<'a>(Cow<'a, str>);
 
 impl<'a> CsvCell<'a> {
-    /// A text. What a spreadsheet would compute has an apostrophe before it, which says that it is text; [`as_given`]
-    /// takes it away again.
+    /// A text. If a spreadsheet would interpret it as a formula, it gets an apostrophe as prefix;
+    /// [`strip_formula_guard`] removes it.
     #[must_use]
     pub fn text(text: &'a str) -> Self {
         Self(if looks_like_formula(text) { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) })
     }
 
-    /// A text that was made for this cell, guarded as [`Cell::text`] is.
+    /// A displayable value as text, guarded as by [`CsvCell::text`].
     #[must_use]
     pub fn from_display(text: impl ToString) -> Self {
         let text = text.to_string();
         Self(Cow::Owned(if looks_like_formula(&text) { format!("'{text}") } else { text }))
     }
 
-    /// A number, like `-5.00`. Whatever else it is, is a text.
+    /// A number such as `-5.00`. Anything else is guarded as a text.
     #[must_use]
     pub fn number(number: impl ToString) -> Self {
         let text = number.to_string();
@@ -176,7 +176,7 @@ impl<'a> CsvCell<'a> {
     }
 }
 
-/// Digits with at most one sign before them and one decimal point between them.
+/// True for digits with an optional minus sign and an optional decimal point between them.
 fn is_number(text: &str) -> bool {
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let unsigned = text.strip_prefix('-').unwrap_or(text);
@@ -184,13 +184,13 @@ fn is_number(text: &str) -> bool {
     digits(whole) && digits(fraction)
 }
 
-/// The text that [`Cell::text`] was given.
+/// Removes the prefix that [`CsvCell::text`] adds.
 #[must_use]
 pub fn strip_formula_guard(text: &str) -> &str {
     text.strip_prefix('\'').filter(|rest| looks_like_formula(rest)).unwrap_or(text)
 }
 
-/// Writes a record.
+/// Appends a record, ended by CRLF.
 pub fn write_record(out: &mut String, cells: &[CsvCell<'_>]) {
     for (n, CsvCell(field)) in cells.iter().enumerate() {
         if n > 0 {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_programs_write() {
+    fn files_of_other_programs_are_read() {
         assert_eq!(read(""), []);
         assert_eq!(read("\u{feff}a,b\r\n\r\nc , d\n"), [row(1, &["a", "b"]), row(3, &["c", "d"])]);
         assert_eq!(read("\"a,\"\"b\"\"\nc\",d"), [row(1, &["a,\"b\"\nc", "d"])]);
@@ -231,13 +231,13 @@ mod tests {
     }
 
     #[test]
-    fn an_open_quote_costs_its_own_line() {
+    fn an_unclosed_quote_invalidates_its_own_line_only() {
         let text = "a,b\n\"c,d\ne,f\n";
         assert_eq!(read(text), [row(1, &["a", "b"]), row(2, &[]), row(3, &["e", "f"])]);
     }
 
     #[test]
-    fn formulas_are_text() {
+    fn formulas_are_guarded() {
         for (text, written) in [
             ("=1+1", "'=1+1"),
             ("+1", "'+1"),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stay_numbers() {
+    fn numbers_are_not_guarded() {
         for number in ["-5.00", "-5", "0", "12.50"] {
             assert_eq!(CsvCell::number(number).0, number);
             assert_eq!(CsvCell::text(number).0.starts_with('\''), number.starts_with('-'));
@@ -267,7 +267,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(rows in proptest::collection::vec(
+        fn records_round_trip(rows in proptest::collection::vec(
             proptest::collection::vec("[a-z\",;\n\t]{1,6}", 1..5), 1..6,
         )) {
             let mut text = String::from("one,two,three,four,five,six\r\n");
@@ -282,7 +282,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_to_its_end_in_any_number_of_steps(text in "[a\",;\n\r \u{e9}]{0,60}") {
+        fn reading_can_resume_at_every_record(text in "[a\",;\n\r \u{e9}]{0,60}") {
             let whole: Vec<CsvRecord> = CsvReader::new(&text).collect();
             let (mut place, mut steps) = ((0, 1), Vec::new());
             loop {

@@ -1,55 +1,52 @@
-//! DANE for SMTP (RFC 7672): TLSA records, which of them count, and whether a certificate is meant.
+//! DANE for SMTP (RFC 7672): usable TLSA records, and matching of a certificate.
 //!
-//! Only DANE-TA(2) and DANE-EE(3) count (RFC 7672 3.1.3). What a trust anchor signed is for who has a TLS library at
-//! hand to say; here a record and a certificate are compared.
+//! Only DANE-TA(2) and DANE-EE(3) are usable (RFC 7672 3.1.3). This module compares a record with a certificate or key.
+//! The TLS client verifies the chain to a trust anchor.
 
 use sha2::{Digest as _, Sha256, Sha512};
 
-/// What a record names (RFC 6698 2.1.1, RFC 7218 2.1).
+/// TLSA certificate usage (RFC 6698 2.1.1, RFC 7218 2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TlsaUsage {
-    /// 2: an authority, by which the host's certificate must be signed.
+    /// DANE-TA(2): a trust anchor that the host's certificate must chain to.
     TrustAnchor,
-    /// 3: the host's own certificate or key.
+    /// DANE-EE(3): the host's own certificate or key.
     EndEntity,
 }
 
-/// Which part of a certificate it names (RFC 6698 2.1.2).
+/// TLSA selector (RFC 6698 2.1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TlsaSelector {
-    /// 0: all of it.
+    /// Cert(0): the full certificate.
     Certificate,
-    /// 1: the public key with its kind (SubjectPublicKeyInfo).
+    /// SPKI(1): the SubjectPublicKeyInfo.
     PublicKey,
 }
 
-/// How it names it (RFC 6698 2.1.3).
+/// TLSA matching type (RFC 6698 2.1.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TlsaMatchingType {
-    /// 0: as it is.
+    /// Full(0): the exact bytes.
     Full,
-    /// 1.
+    /// SHA2-256(1).
     Sha256,
-    /// 2.
+    /// SHA2-512(2).
     Sha512,
 }
 
-/// A TLSA record that can be used.
+/// A usable TLSA record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Tlsa {
-    /// What it names.
     pub usage: TlsaUsage,
-    /// Which part.
     pub selector: TlsaSelector,
-    /// How.
     pub matching: TlsaMatchingType,
-    /// What is compared.
+    /// Certificate association data: the bytes to compare with.
     pub data: Vec<u8>,
 }
 
 impl Tlsa {
-    /// A record by its numbers; none when it is unusable (RFC 7672 2.2, 3.1.3): another usage, an unknown selector or
-    /// digest, data that cannot be a digest.
+    /// Creates a record from its numbers; `None` if it is unusable (RFC 7672 2.2, 3.1.3): another usage, an unknown
+    /// selector or matching type, or data of a wrong length.
     #[must_use]
     pub fn from_fields(usage: u8, selector: u8, matching: u8, data: Vec<u8>) -> Option<Self> {
         let usage = match usage {
@@ -72,7 +69,7 @@ impl Tlsa {
         fits.then_some(Self { usage, selector, matching, data })
     }
 
-    /// Whether a certificate is the one that is named: by its bytes in DER and its SubjectPublicKeyInfo.
+    /// True if the record matches a certificate, given as DER bytes and its SubjectPublicKeyInfo.
     #[must_use]
     pub fn matches(&self, certificate: &[u8], public_key: &[u8]) -> bool {
         let part = match self.selector {
@@ -86,7 +83,7 @@ impl Tlsa {
         }
     }
 
-    /// The data of a record `3 1 1` for a key, in hex: what a host publishes of its own (RFC 7672 3.1.1).
+    /// The data of a `3 1 1` record for a public key in hex, as a host publishes it (RFC 7672 3.1.1).
     #[must_use]
     pub fn public_key_digest(public_key: &[u8]) -> String {
         Sha256::digest(public_key).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -94,7 +91,7 @@ impl Tlsa {
 }
 
 impl std::fmt::Display for Tlsa {
-    /// As a zone has it.
+    /// The presentation format in a zone file.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let usage = match self.usage {
             TlsaUsage::TrustAnchor => 2,
@@ -119,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_compared_with_what_they_name() {
+    fn records_match_their_certificate_or_key() {
         let (certificate, key) = (b"certificate", b"key");
         for (selector, part) in [(0, &certificate[..]), (1, &key[..])] {
             for (matching, data) in
@@ -133,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_left_out() {
+    fn unusable_records_are_refused() {
         let digest = || vec![0; 32];
         assert!(Tlsa::from_fields(2, 1, 1, digest()).is_some());
         for (usage, selector, matching, data) in [
@@ -151,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hosts_own_record_is_written() {
+    fn the_digest_of_a_key_is_hex() {
         assert_eq!(Tlsa::public_key_digest(b"").len(), 64);
     }
 }

@@ -1,5 +1,4 @@
-//! What the operator has ordered about a destination: that it is left alone, how fast it is served, which way its mail
-//! goes.
+//! Destination overrides: the operator's suspension, pace and route for a recipient domain or for mail hosts.
 
 use std::fmt;
 
@@ -7,35 +6,36 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::address::DomainName;
-use crate::given_name::SmarthostName;
+use crate::slug::SmarthostName;
 
-/// Longest reason that is given for a suspension.
+/// Longest reason of a suspension, in characters.
 const REASON_CHARS_MAX: usize = 200;
 
-/// Reads why something is ordered. Customers are shown it with their mail: one short line, and nothing in it that does
-/// not show.
+/// Parses the reason of an override. Customers see it with their email, so it must be one short line of visible
+/// characters.
 ///
 /// # Errors
-/// What it must be.
+/// The rule that the text breaks.
 pub fn parse_reason(text: &str) -> Result<String, String> {
     let is_hidden = |c: char| {
-        // Line ends, and what turns the direction of what stands around it (UAX 9).
+        // Includes line separators and bidirectional controls (UAX 9).
         c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     let text = text.trim();
     if text.is_empty() || text.chars().count() > REASON_CHARS_MAX || text.chars().any(is_hidden) {
-        let must = "customers read it: one line of 1 to";
-        return Err(format!("{must} {REASON_CHARS_MAX} characters, without control characters"));
+        return Err(format!(
+            "must be one line of 1 to {REASON_CHARS_MAX} characters without control characters, because customers see it"
+        ));
     }
     Ok(text.to_owned())
 }
 
-/// A destination, as the operator names it.
+/// A destination in an override.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Destination {
-    /// The recipients' domain.
+    /// A recipient domain.
     Domain(DomainName),
-    /// The mail hosts of this name, or under it, whatever domains they serve.
+    /// All mail hosts with this name or below it, for any recipient domain.
     MailHost(DomainName),
 }
 
@@ -48,65 +48,63 @@ impl fmt::Display for Destination {
     }
 }
 
-/// A destination is left alone.
+/// A suspension of a destination by the operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperatorSuspension {
-    /// Since when.
     pub since: Timestamp,
-    /// Until when; none is: until it is resumed.
+    /// `None` suspends it until the operator resumes it.
     pub until: Option<Timestamp>,
-    /// Why, in the operator's words.
+    /// The operator's reason.
     pub because: Option<String>,
 }
 
 impl OperatorSuspension {
-    /// Whether it holds.
+    /// True if the suspension has not ended.
     #[must_use]
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.until.is_none_or(|until| now < until)
     }
 }
 
-/// How fast a destination is served, where it is another pace than the configuration's; what is none stays as configured.
+/// Limits that replace the configured pace; `None` keeps the configured value.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct PaceOverride {
-    /// Connections at most.
+    /// Maximum number of connections.
     pub connections_max: Option<u32>,
-    /// Messages a second at most.
+    /// Maximum number of messages per second.
     pub messages_per_second: Option<f64>,
 }
 
 impl PaceOverride {
-    /// Whether nothing is ordered.
+    /// True if nothing is overridden.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Which way a destination's mail goes.
+/// A route that replaces the configured one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RouteOverride {
-    /// To its own mail hosts, whatever the configuration says.
+    /// Direct delivery to the domain's mail hosts.
     MailHosts,
-    /// To a smarthost.
+    /// Delivery to a smarthost.
     Smarthost(SmarthostName),
 }
 
-/// What is ordered about a destination. It holds until it is taken back, over restarts.
+/// The overrides of a destination. They are stored until the operator removes them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DestinationOverrides {
-    /// It is left alone.
+    /// Set while the destination is suspended.
     pub suspension: Option<OperatorSuspension>,
-    /// How fast it is served.
     pub pace: PaceOverride,
-    /// Which way its mail goes; for a recipients' domain alone.
+    /// The route; only for a recipient domain.
     pub way: Option<RouteOverride>,
 }
 
 impl DestinationOverrides {
-    /// Whether nothing is ordered (any more).
+    /// True if nothing is overridden.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -118,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_is_a_line_that_customers_can_read() {
+    fn a_reason_is_one_visible_line() {
         assert_eq!(parse_reason(" they asked us to ").as_deref(), Ok("they asked us to"));
         assert!(parse_reason(&"ü".repeat(REASON_CHARS_MAX)).is_ok());
         let long = "x".repeat(REASON_CHARS_MAX + 1);

@@ -1,7 +1,7 @@
-//! DMARC aggregate reports (RFC 7489 7.2): what receivers saw of mail that names a domain of ours as its author's.
+//! DMARC aggregate reports (RFC 7489 7.2): what receivers report about mail with a local sending domain in From.
 //!
-//! A report says of each address that sent such mail how many messages came from it, and what became of them.
-//! Kept are sums by day and address, and who reported; the messages themselves nobody tells of.
+//! A report counts messages and their dispositions per source IP address. Sums per day and address and the list of
+//! reports are stored. A report has no data about individual messages.
 
 use std::net::IpAddr;
 
@@ -11,65 +11,65 @@ use serde::{Deserialize, Serialize};
 use crate::address::DomainName;
 use crate::metric::Hour;
 
-/// For how long it is kept: thirteen months, so that a month can be held against the same a year before.
+/// Retention: 13 months, so that a month can be compared with the same month of the previous year.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(396 * 24 * 3_600);
-/// Addresses that are told apart on a day; the rest is summed up.
+/// Maximum number of source addresses per day; the others are summed up.
 pub const SOURCES_MAX: usize = 500;
-/// Reports about a domain that are counted on a day: there are some dozens of reporters.
+/// Maximum number of counted reports per domain and day. A few dozen reporters exist.
 pub const REPORTS_MAX: usize = 250;
-/// The longest time that a report may be about. A day is usual.
+/// Longest time range of a report. One day is usual.
 const SPAN_MAX: SignedDuration = SignedDuration::from_hours(31 * 24);
 
-/// What the domain's owner wants done with mail that fails.
+/// The requested handling of mail that fails DMARC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DmarcDisposition {
-    /// Nothing.
+    /// No action.
     None,
-    /// Put it with spam.
+    /// Treat as spam.
     Quarantine,
-    /// Refuse it.
+    /// Reject during the SMTP transaction.
     Reject,
 }
 
-/// The policy that a reporter found (RFC 7489 6.3).
+/// The domain's policy as published at the time of the report (RFC 7489 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DmarcPolicyPublished {
-    /// Of the domain.
+    /// Policy of the domain.
     pub p: DmarcDisposition,
-    /// Of the domains under it, where that is another.
+    /// Policy of its subdomains, if different.
     pub sp: Option<DmarcDisposition>,
-    /// The DKIM domain must be the author's, not only one of the same organisation.
+    /// Strict DKIM alignment (`adkim=s`): the domains must be equal.
     pub strict_dkim: bool,
-    /// The same for SPF.
+    /// Strict SPF alignment (`aspf=s`).
     pub strict_spf: bool,
 }
 
-/// Messages, and what became of them.
+/// Numbers of messages by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DmarcMessageCounts {
-    /// All of them.
+    /// All messages.
     pub messages: u64,
-    /// Those that passed: by DKIM or by SPF, aligned.
+    /// Messages with aligned DKIM or SPF.
     pub passed: u64,
-    /// By DKIM, aligned.
+    /// Messages with aligned DKIM.
     pub dkim_aligned: u64,
-    /// By SPF, aligned.
+    /// Messages with aligned SPF.
     pub spf_aligned: u64,
-    /// Put with spam, for the policy's sake.
+    /// Messages treated as spam because of the policy.
     pub quarantined: u64,
-    /// Refused, for the policy's sake.
+    /// Messages rejected because of the policy.
     pub rejected: u64,
 }
 
 impl DmarcMessageCounts {
-    /// Those that did not pass.
+    /// The number of messages that failed DMARC.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.messages.saturating_sub(self.passed)
     }
 
-    /// And these.
+    /// Adds other counts.
     pub fn add(&mut self, more: &Self) {
         for (sum, more) in [
             (&mut self.messages, more.messages),
@@ -84,50 +84,47 @@ impl DmarcMessageCounts {
     }
 }
 
-/// What came from one address.
+/// The counts of one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DmarcSource {
-    /// From where; none is all those that are not told apart.
+    /// The source address; `None` for the sum of the sources that are not listed.
     pub ip: Option<IpAddr>,
-    /// It is one of ours: the SPF record that customers include passes it.
+    /// True for an address of this service: it passes the SPF record that customers include.
     pub ours: bool,
-    /// How much, and what became of it.
     pub tally: DmarcMessageCounts,
 }
 
-/// Who reported what.
+/// An aggregate report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DmarcReport {
-    /// The domain that stands behind the report: nobody can make one in another's name.
+    /// The authenticated domain of the reporter, which cannot be forged.
     pub reporter: DomainName,
-    /// What the reporter calls itself.
+    /// The reporter's name for itself.
     pub org_name: String,
-    /// The report's number; of one reporter each counts once.
+    /// The report's id. A report is counted once per reporter and id.
     pub report_id: String,
-    /// The time that it is about.
+    /// Start of its time range.
     pub begins_at: Timestamp,
-    /// Its end.
+    /// End of its time range.
     pub ends_at: Timestamp,
-    /// The policy that was found.
     pub policy: DmarcPolicyPublished,
-    /// What it says in all.
+    /// Total of all sources.
     pub tally: DmarcMessageCounts,
-    /// When it came in.
     pub received_at: Timestamp,
 }
 
 impl DmarcReport {
-    /// The day that it is counted on: that on which its time begins.
+    /// The day that the report is counted on: the day of the start of its range.
     #[must_use]
     pub fn day(&self) -> Hour {
         Hour::containing(self.begins_at).day()
     }
 
-    /// Whether the time that it is about can be, seen from `now`.
+    /// True if the time range is possible at `now`.
     #[must_use]
     pub fn has_plausible_range(&self, now: Timestamp) -> bool {
         let oldest = now.checked_sub(RETENTION).unwrap_or(Timestamp::MIN);
-        // Clocks differ, and so do the reporters' midnights.
+        // Allows for clock skew and for different time zones.
         let newest = now.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
         self.begins_at >= oldest
             && self.begins_at <= newest
@@ -136,7 +133,8 @@ impl DmarcReport {
     }
 }
 
-/// At most so many sources, those with the most messages; the rest summed up as the one without an address.
+/// Limits the list to [`SOURCES_MAX`] entries: the sources with the most messages, and the sum of the others without an
+/// address.
 #[must_use]
 pub fn cap_sources(mut sources: Vec<DmarcSource>) -> Vec<DmarcSource> {
     sources.sort_unstable_by_key(|source| (std::cmp::Reverse(source.tally.messages), source.ip));
@@ -155,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_sources_become_some_and_the_rest() {
+    fn sources_above_the_limit_are_summed_up() {
         let source = |n: u32| DmarcSource {
             ip: Some(IpAddr::from(n.to_be_bytes())),
             ours: false,

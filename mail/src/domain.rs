@@ -1,4 +1,4 @@
-//! A sending domain: a name that an account may send from, and the keys that sign for it.
+//! Sending domain: a domain that an account sends from, with its DKIM keys and settings.
 
 use std::fmt;
 
@@ -9,17 +9,17 @@ use crate::address::{Address, DomainName};
 use crate::address_pattern::AddressPattern;
 use crate::id::{AccountId, DomainId};
 
-/// Whether the domain's records were found.
+/// Verification state of a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DomainState {
-    /// Not yet, or no more.
+    /// The required DNS records were not found yet, or are missing again.
     Unverified,
-    /// Mail may be sent from it.
+    /// Email can be sent from the domain.
     Verified,
 }
 
-/// A private key, sealed for storage (AES-256-GCM under the installation's key); base 64.
+/// A secret encrypted for storage (AES-256-GCM with the installation's key), in base64.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SealedSecret(pub String);
@@ -30,143 +30,133 @@ impl fmt::Debug for SealedSecret {
     }
 }
 
-/// The DKIM keys of a domain (RFC 6376; Ed25519: RFC 8463).
+/// A domain's DKIM keys (RFC 6376; Ed25519: RFC 8463), encrypted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedDkimKeys {
-    /// The RSA key's selector; the Ed25519 key's is the same with an `e` at its end.
+    /// Selector of the RSA key. The Ed25519 key's selector has an `e` appended.
     pub selector: String,
     /// Value of the TXT record at `{selector}._domainkey.{domain}`.
     pub rsa_record: String,
-    /// The RSA key.
     pub rsa: SealedSecret,
     /// Value of the TXT record at `{selector}e._domainkey.{domain}`.
     pub ed25519_record: String,
-    /// The Ed25519 key.
     pub ed25519: SealedSecret,
-    /// The Ed25519 record was seen in DNS: mail is signed with that key too.
+    /// True once the Ed25519 record was found in DNS. Email is then signed with both keys.
     pub ed25519_published: bool,
-    /// How long the RSA key is.
+    /// Length of the RSA key in bits.
     pub rsa_bits: u16,
 }
 
 impl SealedDkimKeys {
-    /// The selector of the Ed25519 key.
+    /// Selector of the Ed25519 key.
     #[must_use]
     pub fn ed25519_selector(&self) -> String {
         ed25519_selector(&self.selector)
     }
 }
 
-/// The selector of the Ed25519 key beside the RSA key of this one.
+/// The Ed25519 key's selector for an RSA key's selector.
 #[must_use]
 pub fn ed25519_selector(selector: &str) -> String {
     format!("{selector}e")
 }
 
-/// The records of keys that signed until others took their place: mail that they signed is still on its way, and
-/// is checked against them when it arrives.
+/// The DNS records of replaced keys. They stay published because email signed with these keys is still being verified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetiredDkimRecords {
-    /// The RSA key's selector.
+    /// Selector of the RSA key.
     pub selector: String,
     /// Value of the TXT record at `{selector}._domainkey.{domain}`.
     pub rsa_record: String,
-    /// Value of the TXT record at `{selector}e._domainkey.{domain}`, if that key signed too.
+    /// Value of the TXT record at `{selector}e._domainkey.{domain}`, if the Ed25519 key was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ed25519_record: Option<String>,
-    /// The records are to stand until then.
+    /// The records must be published until this time.
     pub until: Timestamp,
 }
 
-/// What is asked of TLS on the way of a domain's mail.
+/// The TLS requirement for a domain's outgoing email.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TlsMode {
-    /// TLS where it is offered, else in the clear.
+    /// TLS if the host offers it, plain text otherwise.
     #[default]
     Opportunistic,
-    /// Never in the clear: what cannot go over TLS waits, and fails when its time is up.
+    /// Never plain text. Email that cannot be sent over TLS is deferred, and fails when its lifetime ends.
     Enforced,
 }
 
-/// How a domain's mail is treated on its way (email-api.md, "Sending domain": delivery settings).
+/// Tracking and TLS settings of a domain (email-api.md, "Sending domain": delivery settings).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DeliverySettings {
-    /// HTML gets a pixel.
+    /// True if a tracking pixel is added to HTML.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open_tracking: bool,
-    /// Links in HTML lead through us.
+    /// True if links in HTML are rewritten.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub click_tracking: bool,
-    /// What is asked of TLS.
     #[serde(default)]
     pub tls_mode: TlsMode,
-    /// The customer's host for tracking links, whose CNAME leads to us; none for our own.
+    /// The customer's host name for tracking links, a CNAME of the service's host. `None` uses the service's own host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracking_host: Option<DomainName>,
-    /// The tracking host whose record was seen: links lead nowhere before that.
+    /// The tracking host whose DNS record was verified. Links use a tracking host only after that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracking_seen: Option<DomainName>,
 }
 
 impl DeliverySettings {
-    /// The customer's host that links begin with: the tracking host, once its record was seen.
+    /// The customer's host for tracking links, if its DNS record was verified.
     #[must_use]
     pub fn tracking_link_host(&self) -> Option<&DomainName> {
         self.tracking_host.as_ref().filter(|host| self.tracking_seen.as_ref() == Some(host))
     }
 
-    /// Whether nothing was set: the row need not say so.
+    /// True if all settings have their defaults, so that they need not be stored.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// A sending domain.
+/// A domain that an account sends from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SendingDomain {
-    /// Its id.
     pub id: DomainId,
-    /// Whose it is.
     pub account: AccountId,
-    /// Its name.
     pub name: DomainName,
-    /// Whether mail may be sent from it.
     pub state: DomainState,
-    /// The keys that sign for it.
+    /// The keys that sign email.
     pub dkim: SealedDkimKeys,
-    /// Keys that sign in place of those as soon as their record is seen.
+    /// New keys that replace `dkim` once their DNS records are found.
     pub next_dkim: Option<SealedDkimKeys>,
-    /// The keys that signed before.
+    /// Records of the replaced keys.
     pub former_dkim: Option<RetiredDkimRecords>,
-    /// How its mail is treated.
     pub delivery: DeliverySettings,
-    /// Mail to the domain is taken in.
+    /// True if email to the domain is received.
     pub inbound_enabled: bool,
-    /// For these addresses only; none means for every one (a catch-all).
+    /// The addresses that receive email; empty for all (catch-all).
     pub inbound_addresses: Vec<AddressPattern>,
-    /// When it was added.
     pub created_at: Timestamp,
-    /// When its records were first found.
+    /// When its DNS records were first found.
     pub verified_at: Option<Timestamp>,
-    /// When it was last changed: its settings, its keys or its state.
+    /// When its settings, keys or state last changed.
     pub updated_at: Timestamp,
 }
 
-/// Patterns of addresses that a domain may take mail in for.
+/// Maximum number of inbound address patterns of a domain.
 pub const INBOUND_ADDRESSES_MAX: usize = 100;
-/// The mailbox that every domain with mail has (RFC 5321 4.5.1).
+/// The mailbox that every receiving domain must have (RFC 5321 4.5.1).
 const POSTMASTER: &str = "postmaster";
 
 impl SendingDomain {
-    /// Whether mail for addresses of it is taken in.
+    /// True if the domain receives email: inbound is enabled and the domain is verified.
     #[must_use]
     pub fn accepts_inbound(&self) -> bool {
         self.inbound_enabled && self.state == DomainState::Verified
     }
 
-    /// Whether this is one of the addresses that it takes mail in for.
+    /// True if the domain receives email for this address.
     #[must_use]
     pub fn accepts_address(&self, address: &Address) -> bool {
         self.inbound_addresses.is_empty()

@@ -1,7 +1,7 @@
-//! A draft: what a door makes of what it was handed, before the hall has looked at it.
+//! Draft: a message as a listener passes it to intake, before any check.
 //!
-//! Both doors make one. The SMTP door has a finished message and an envelope; the API door has
-//! fields that are still to be composed. What they share is who it is for and what it is for.
+//! The SMTP listener passes a complete message with an envelope, the HTTP API passes fields from which intake composes
+//! a message. Both name the recipients, the category and the send options.
 
 use std::time::Duration;
 
@@ -15,48 +15,45 @@ use crate::id::{AutomationId, EmailId, RunId};
 use crate::recipient::{DsnOptions, RecipientKind};
 use crate::suppression::OPTIONAL_CATEGORIES;
 
-/// A recipient as the door was told of it.
+/// A recipient as the listener received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftRecipient {
-    /// The envelope address.
     pub address: Address,
-    /// In which header field it stands. SMTP does not say: the hall reads the header.
+    /// The header field that names the recipient. SMTP does not transmit it: intake reads the header.
     pub kind: RecipientKind,
-    /// What the client asked to be told (SMTP only).
+    /// DSN options of RCPT (SMTP only).
     pub notify: DsnOptions,
 }
 
-/// The message, finished or to be made.
+/// A complete message, or the fields to compose one from.
 #[derive(Debug)]
 pub enum DraftContent {
-    /// A message of RFC 5322 as an SMTP client sent it: dot-unstuffed, CRLF line ends, at most
-    /// fixed up (RFC 6409 8).
+    /// An RFC 5322 message from an SMTP client: dot-unstuffed, with CRLF line ends, at most fixed up (RFC 6409 8).
     Raw {
-        /// The bytes.
         message: Bytes,
-        /// The `Received` field (RFC 5321 4.4) that the door puts on top, CRLF included.
+        /// The `Received` field (RFC 5321 4.4) that the listener prepends, including CRLF.
         received: String,
     },
     /// Fields to compose a message from.
     Parts(Box<Composition>),
 }
 
-/// The part of an SMTP envelope that an API send has not.
+/// The parameters of an SMTP envelope. An API request has the default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SubmissionEnvelope {
-    /// MAIL FROM; none for `<>`.
+    /// MAIL FROM; `None` for `<>`.
     pub reverse_path: Option<Address>,
     /// ENVID, decoded from xtext (RFC 3461 4.4).
     pub envelope_id: Option<String>,
     /// RET=FULL.
     pub return_full: bool,
-    /// REQUIRETLS (RFC 8689): go by verified TLS or not at all.
+    /// REQUIRETLS (RFC 8689): deliver over verified TLS only.
     pub require_tls: bool,
-    /// `TLS-Required: No` (RFC 8689 5): whatever is asked of TLS on its way, it is to arrive.
+    /// `TLS-Required: No` (RFC 8689 5): deliver even if TLS requirements cannot be met.
     pub tls_optional: bool,
-    /// SMTPUTF8 was given (RFC 6531).
+    /// SMTPUTF8 (RFC 6531).
     pub smtputf8: bool,
-    /// HOLDFOR or HOLDUNTIL (RFC 4865): not to be sent before.
+    /// HOLDFOR or HOLDUNTIL (RFC 4865): not sent before this time.
     pub release: Option<FutureRelease>,
     /// BY (RFC 2852).
     pub deliver_by: Option<DeliverBy>,
@@ -64,26 +61,27 @@ pub struct SubmissionEnvelope {
     pub priority: Option<Priority>,
 }
 
-/// When a message is to be released (RFC 4865).
+/// The release time of a message (RFC 4865).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FutureRelease {
-    /// After so long.
+    /// HOLDFOR.
     After(Duration),
-    /// Then.
+    /// HOLDUNTIL.
     At(Timestamp),
 }
 
-/// What becomes of a message that is not delivered in time (RFC 2852).
+/// The deliver-by mode of a message (RFC 2852).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliverBy {
-    /// It is given up after so long.
+    /// Mode R: the message is returned if it is not delivered within this time.
     Return(Duration),
-    /// The sender is told that it is late: after so many seconds, which may be over.
+    /// Mode N: the sender gets a DSN if the message is not delivered within this many seconds; negative if the time has
+    /// passed.
     Notify(i64),
 }
 
 impl SubmissionEnvelope {
-    /// After how many seconds its sender wants to be told that it is late.
+    /// Seconds until the sender gets a DSN about a delay; `None` unless the mode is N.
     #[must_use]
     pub fn late_in_s(&self) -> Option<i64> {
         match self.deliver_by? {
@@ -92,10 +90,10 @@ impl SubmissionEnvelope {
         }
     }
 
-    /// What it asks beyond what the message itself asks, which counts first.
+    /// Merges the envelope's parameters into options from the message itself, which take precedence.
     #[must_use]
-    pub fn send_options(&self, wishes: SendOptions, now: Timestamp) -> SendOptions {
-        // What was still to come when MAIL was said may be there at the final dot: then it goes at once.
+    pub fn send_options(&self, options: SendOptions, now: Timestamp) -> SendOptions {
+        // A time that was in the future at MAIL may have passed at the final dot: then the message is sent at once.
         let released_at = self.release.and_then(|release| match release {
             FutureRelease::After(wait) => Some(now.checked_add(wait).unwrap_or(Timestamp::MAX)),
             FutureRelease::At(at) => Some(at).filter(|at| *at > now),
@@ -105,76 +103,70 @@ impl SubmissionEnvelope {
             Some(DeliverBy::Notify(_)) | None => None,
         };
         SendOptions {
-            scheduled_at: wishes.scheduled_at.or(released_at),
-            expires_in: wishes.expires_in.or(given_up_after),
-            priority: wishes.priority.or(self.priority),
-            ..wishes
+            scheduled_at: options.scheduled_at.or(released_at),
+            expires_in: options.expires_in.or(given_up_after),
+            priority: options.priority.or(self.priority),
+            ..options
         }
     }
 }
 
-/// What becomes of an email when some of its recipients are suppressed or have opted out.
+/// Handling of an email that has suppressed or opted-out recipients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnSuppressed {
-    /// Nobody gets it.
+    /// No recipient gets the email.
     #[default]
     Fail,
-    /// The others get it.
+    /// The other recipients get the email.
     Skip,
 }
 
-/// What may be asked of a send; the default asks nothing.
+/// Options of a send.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SendOptions {
-    /// To be sent then, and not now.
+    /// Send at this time instead of now.
     pub scheduled_at: Option<Timestamp>,
-    /// Worthless after so long: it goes first, and is given up then.
+    /// Lifetime: the email fails after this time. By default it gets the highest priority class.
     pub expires_in: Option<Duration>,
-    /// How pressing it is beside other mail; where nothing is said, the category decides.
+    /// Priority; derived from the category if `None`.
     pub priority: Option<Priority>,
-    /// What becomes of it when some recipients are suppressed.
     pub on_suppressed: OnSuppressed,
-    /// Managed unsubscribe; where nothing is said, the category decides.
+    /// Managed unsubscribe; derived from the category if `None`.
     pub unsubscribe: Option<bool>,
-    /// The email that it is sent again of.
+    /// The email that this one resends.
     pub resent_from: Option<EmailId>,
-    /// The template that it was made from.
     pub template: Option<SourceTemplate>,
-    /// The run of an automation that sends it.
+    /// The automation run that sends the email.
     pub run: Option<(AutomationId, RunId)>,
-    /// It uses up the account's plan although the service writes it: it is about the account's own affairs.
+    /// True for an email of the service that counts against the account's plan, because the account caused it.
     pub metered: bool,
 }
 
-/// What a door hands to the hall.
+/// A message as a listener passes it to intake.
 #[derive(Debug)]
 pub struct Draft {
-    /// By which door it came.
     pub ingress: Ingress,
-    /// The author, when the door knows it (the API does; for SMTP the hall reads `From`).
+    /// From, if the listener knows it: the API does; for SMTP intake reads the header.
     pub from: Option<Mailbox>,
-    /// SMTP's envelope; the default for the API.
+    /// The SMTP envelope; default for the API.
     pub envelope: SubmissionEnvelope,
-    /// Everybody who is to get it, without duplicates, at least one.
+    /// All recipients without duplicates; at least one.
     pub recipients: Vec<DraftRecipient>,
-    /// The message.
     pub content: DraftContent,
-    /// What the customer hung on it.
     pub tags: Vec<Tag>,
-    /// What it is for.
     pub category: Category,
-    /// What is asked beyond that.
     pub options: SendOptions,
 }
 
 impl Draft {
-    /// Whether it uses up the account's plan: what the service writes for itself does not.
+    /// True if the email counts against the account's plan. The service's own email does not, unless it is marked as
+    /// metered.
     #[must_use]
     pub fn is_metered(&self) -> bool {
         self.ingress != Ingress::System || self.options.metered
     }
 
-    /// Whether managed unsubscribe is on: where nothing is said, the category decides.
+    /// True if managed unsubscribe is enabled, by the option or by the category.
     #[must_use]
     pub fn manages_unsubscribe(&self) -> bool {
         self.options.unsubscribe.unwrap_or(OPTIONAL_CATEGORIES.contains(&self.category))

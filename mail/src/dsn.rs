@@ -1,67 +1,68 @@
-//! A delivery status notification: the report of what became of mail (RFC 3464, RFC 3461), for any number of
-//! its recipients at once.
+//! Delivery status notification (DSN): reports the delivery of a message to one or more recipients (RFC 3464, RFC
+//! 3461).
 //!
-//! It goes to the reverse path of mail that came in by SMTP, with the null reverse path of its own, so that a
-//! notification never answers a notification. Who used SMTPUTF8 gets the forms of RFC 6533 wherever something
-//! is not ASCII; all others get ASCII in whatever a machine reads. What is not ASCII travels as it is when
-//! the report's own way must take UTF-8 (its address needs it), and quoted-printable otherwise.
+//! A DSN is sent to the reverse-path of a message that was received by SMTP. Its own reverse-path is null, so that no
+//! DSN is sent about a DSN.
+//!
+//! If the sender used SMTPUTF8, non-ASCII values are reported in the forms of RFC 6533; otherwise all machine-readable
+//! parts are ASCII. Non-ASCII parts are sent as 8bit if the DSN's own recipient address needs SMTPUTF8, and as
+//! quoted-printable otherwise.
 
-mod form;
+mod part_encoding;
 
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use self::form::{PartEncoding, field_text, one_line, original_recipient, typed_address, write_part};
+use self::part_encoding::{PartEncoding, field_text, one_line, original_recipient, typed_address, write_part};
 use crate::address::{Address, DomainName};
 use crate::message;
-use crate::notice::{DsnAction, PendingDsn};
+use crate::pending_dsn::{DsnAction, PendingDsn};
 
-/// A returned message longer than this is cut to its header, whatever RET says (RFC 3461 6.2 allows it).
+/// A longer message is returned as its header only, even with RET=FULL (allowed by RFC 3461 6.2).
 pub const RETURNED_BYTES_MAX: usize = 1024 * 1024;
 
-/// What a notification reports.
+/// The content of a DSN.
 #[derive(Debug)]
 pub struct DsnMessage<'a> {
-    /// The host that reports: us.
+    /// Host name of this MTA.
     pub reporting_host: &'a DomainName,
-    /// To whom it goes.
+    /// Recipient of the DSN: the reverse-path of the message.
     pub to: &'a Address,
-    /// The Message-ID of the notification, without angle brackets.
+    /// Message-ID of the DSN, without angle brackets.
     pub message_id: &'a str,
-    /// When the notification is written.
+    /// Date of the DSN.
     pub now: Timestamp,
-    /// What became of each recipient, the gravest first.
+    /// The reported recipients, in order of severity: failed first.
     pub recipients: &'a [PendingDsn],
-    /// ENVID as it was given, decoded (RFC 3461 4.4).
+    /// ENVID, decoded (RFC 3461 4.4).
     pub envelope_id: Option<&'a str>,
     /// When the message was accepted.
     pub arrived_at: Timestamp,
-    /// The message, or its header (RET).
+    /// The message, or its header only (RET).
     pub returned: &'a [u8],
     /// RET=FULL.
     pub return_full: bool,
 }
 
 impl DsnMessage<'_> {
-    /// Its gravest news.
+    /// The most severe action of all recipients.
     fn worst_action(&self) -> DsnAction {
         self.recipients.iter().map(|notice| notice.action).min().unwrap_or(DsnAction::Failed)
     }
 
-    /// Whether its reader reads the forms of RFC 6533.
+    /// True if the sender understands the forms of RFC 6533.
     fn accepts_utf8(&self) -> bool {
         self.to.needs_smtputf8()
             || self.recipients.iter().any(|notice| notice.smtputf8 || notice.address.needs_smtputf8())
     }
 
-    /// The subject.
     #[must_use]
     pub fn subject(&self) -> &'static str {
         self.worst_action().subject_line()
     }
 
-    /// Writes the notification.
+    /// Composes the DSN as a message.
     #[must_use]
     pub fn compose(&self) -> Vec<u8> {
         let (utf8, eight) = (self.accepts_utf8(), self.to.needs_smtputf8());
@@ -96,8 +97,7 @@ impl DsnMessage<'_> {
         out
     }
 
-    /// What is returned of the message, and how. Only who learns that it failed needs the whole of it back
-    /// (RFC 3461 4.3).
+    /// The returned content with its type and encoding. The full message is returned only for a failure (RFC 3461 4.3).
     fn returned_part(&self, utf8: bool, eight: bool) -> (&[u8], &'static str, PartEncoding) {
         let body_at = message::parse_fields(self.returned).1;
         let header = self.returned.get(..body_at).unwrap_or(self.returned);
@@ -105,31 +105,31 @@ impl DsnMessage<'_> {
         let full = self.worst_action() == DsnAction::Failed && self.return_full;
         match (full && self.returned.len() <= RETURNED_BYTES_MAX, global) {
             (true, true) => (self.returned, "message/global", PartEncoding::choose(self.returned, eight)),
-            // A type of this kind is encoded in itself only, and never as a whole (RFC 2046 5.2.1).
+            // MIME forbids a transfer encoding of message/rfc822 as a whole (RFC 2046 5.2.1).
             (true, false) => (self.returned, "message/rfc822", PartEncoding::choose(self.returned, true)),
             (false, true) => (header, "message/global-headers", PartEncoding::choose(header, eight)),
             (false, false) => (header, "text/rfc822-headers", PartEncoding::choose(header, eight)),
         }
     }
 
-    /// What a person reads: what became of it, and of whom.
+    /// The first part, for people: the recipients by action, with explanation and SMTP reply.
     fn human_readable_part(&self) -> String {
         let mut out = String::with_capacity(256 * self.recipients.len().max(1));
-        let mut told = None;
+        let mut previous = None;
         for notice in self.recipients {
             let word = notice.action.action_field();
-            if told != Some(word) {
-                let between = if told.is_some() { "\r\n" } else { "" };
-                // Writing to a String does not fail.
+            if previous != Some(word) {
+                let between = if previous.is_some() { "\r\n" } else { "" };
+                // Writing to a String cannot fail.
                 let _ = write!(out, "{between}{}\r\n", notice.action.intro_text());
-                told = Some(word);
+                previous = Some(word);
             }
             let explanation = one_line(&notice.explanation);
             let _ = write!(out, "\r\n    {}\r\n\r\n{explanation}\r\n", notice.address);
             if let Some(reply) = &notice.reply {
                 let why = match notice.remote_host.as_deref() {
                     Some(host) => format!("{} said:", one_line(host)),
-                    None => "This is why:".to_owned(),
+                    None => "Reason:".to_owned(),
                 };
                 let _ = write!(out, "\r\n{why}\r\n\r\n    {}\r\n", one_line(&reply.to_string()));
             }
@@ -137,7 +137,7 @@ impl DsnMessage<'_> {
         out
     }
 
-    /// What a machine reads (RFC 3464 2.2, 2.3).
+    /// The second part, machine-readable (RFC 3464 2.2, 2.3).
     fn delivery_status_part(&self, utf8: bool) -> String {
         let mut out = String::with_capacity(512 * self.recipients.len().max(1));
         let _ = write!(out, "Reporting-MTA: dns; {}\r\n", self.reporting_host);
@@ -152,7 +152,7 @@ impl DsnMessage<'_> {
     }
 }
 
-/// The fields of one recipient, behind an empty line.
+/// Appends the field group of one recipient, preceded by an empty line.
 fn write_recipient_fields(out: &mut String, notice: &PendingDsn, utf8: bool) {
     out.push_str("\r\n");
     if let Some(given) = &notice.original_recipient {
@@ -169,7 +169,7 @@ fn write_recipient_fields(out: &mut String, notice: &PendingDsn, utf8: bool) {
         let _ = write!(out, "Remote-MTA: dns; {}\r\n", field_text(host, utf8));
     }
     if let Some(reply) = &notice.reply {
-        // What no host has said is not its diagnostic (RFC 3464 2.3.6).
+        // Without a remote host the reply was generated locally, so it is not an SMTP diagnostic (RFC 3464 2.3.6).
         let kind = if notice.remote_host.is_some() { "smtp" } else { "x-postrider" };
         let _ = write!(out, "Diagnostic-Code: {kind}; {}\r\n", field_text(&reply.to_string(), utf8));
     }

@@ -1,7 +1,7 @@
-//! An email: one message of an account to up to a thousand recipients, and what has become of it.
+//! Email: one accepted message of an account to up to 1,000 recipients, and the status derived from them.
 //!
-//! The state of an email is not stored: [`Rollup`] derives it from the recipients' states
-//! (completions-email.md 2.9), so that two recipients settle without touching a common row.
+//! The status of an email is not stored. [`EmailRollup`] derives it from the states of the recipients
+//! (completions-email.md 2.9), so that the deliveries of two recipients never write the same row.
 
 use std::time::Duration;
 
@@ -15,22 +15,21 @@ use crate::id::{AccountId, AutomationId, EmailId, RunId, TemplateId};
 use crate::recipient::{Recipient, RecipientState};
 use crate::task::{DeliverByTime, TaskClass};
 
-/// By which door an email came in.
+/// The way by which an email was submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ingress {
-    /// The HTTP API.
     Api,
     /// SMTP submission with AUTH.
     Submission,
-    /// A `[[relay]]` listener: a trusted host.
+    /// A `[[relay]]` listener for trusted hosts.
     Relay,
-    /// Made by the service itself: a delivery status notification.
+    /// Created by the service itself, for example a DSN.
     System,
 }
 
 impl Ingress {
-    /// The word for it in the log.
+    /// The word in the log and in the trace output.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -42,7 +41,7 @@ impl Ingress {
     }
 }
 
-/// What an email is for: decides its order in the queue (and, later, who may opt out of it).
+/// The purpose of an email. It decides the order in the queue and whether recipients can opt out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
@@ -51,15 +50,14 @@ pub enum Category {
     Transactional,
     /// News about the product.
     Product,
-    /// Broadcasts.
     Newsletter,
 }
 
 impl Category {
-    /// All of them, as they are written.
+    /// All words in the API.
     pub const WORDS: &'static [&'static str] = &["transactional", "product", "newsletter"];
 
-    /// The one that is written like this.
+    /// The category with this word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
@@ -71,101 +69,85 @@ impl Category {
     }
 }
 
-/// A name and a value that the customer hangs on an email.
+/// A tag that the customer adds to an email.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tag {
-    /// The name.
     pub name: String,
-    /// The value.
     pub value: String,
 }
 
-/// The template that an email was made from.
+/// The template that an email was rendered from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceTemplate {
-    /// Which.
     pub id: TemplateId,
-    /// Its alias then.
+    /// Its alias at that time.
     pub alias: Option<String>,
-    /// Its version.
     pub version: u32,
 }
 
-/// What stands in the header: kept for lists and events. Empty where the message has none.
+/// Header fields that are stored for lists and events; empty where the message has none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HeaderSummary {
-    /// `To`.
     pub to: Vec<Mailbox>,
-    /// `Cc`.
     pub cc: Vec<Mailbox>,
-    /// Blind recipients, as far as the door knows them.
+    /// Blind recipients, if the listener knows them.
     pub bcc: Vec<Mailbox>,
-    /// `Reply-To`.
     pub reply_to: Vec<Mailbox>,
     /// `Subject`, decoded.
     pub subject: String,
-    /// `Message-ID`, without angle brackets.
+    /// `Message-ID` without angle brackets.
     pub message_id: String,
 }
 
-/// An email as it was accepted. It does not change afterwards.
+/// An accepted email. It is immutable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Email {
-    /// Its id.
     pub id: EmailId,
-    /// Whose it is.
     pub account: AccountId,
-    /// By which door it came.
+    /// The way by which it was submitted.
     pub door: Ingress,
-    /// The author: `From`.
     pub from: Mailbox,
-    /// The reverse path that an SMTP client gave (where a DSN would go); none for the null path and for the API.
+    /// MAIL FROM of the SMTP client, which receives DSNs; `None` for the null reverse-path and for the API.
     pub reverse_path: Option<Address>,
-    /// The sending domain whose return path it uses; none for mail of the service's own.
+    /// The sending domain that provides the return path; `None` if there is none, as for a DSN.
     pub domain: Option<DomainName>,
-    /// What stands in the header.
     pub facts: HeaderSummary,
-    /// What the customer hung on it.
     pub tags: Vec<Tag>,
-    /// What it is for.
     pub category: Category,
-    /// Size of the message as it goes out, in bytes.
+    /// Size of the outgoing message in bytes.
     pub size_bytes: u64,
-    /// ENVID as it was given, decoded (RFC 3461 4.4).
+    /// ENVID, decoded (RFC 3461 4.4).
     pub envelope_id: Option<String>,
-    /// RET=FULL was asked (RFC 3461 4.3).
+    /// RET=FULL (RFC 3461 4.3).
     pub return_full: bool,
-    /// Managed unsubscribe is on: it has a link of ours.
+    /// True if managed unsubscribe is enabled, so that the message has an unsubscribe link.
     pub unsubscribe: bool,
-    /// It was taken on to be sent later: it has a [`crate::schedule::Schedule`].
+    /// True if it was accepted for a later time and has a [`crate::schedule::Schedule`].
     pub scheduled: bool,
-    /// It is worthless after so long.
+    /// Lifetime, after which it fails.
     pub expires_in: Option<Duration>,
-    /// Its sender wants to hear that it is late after so many seconds, which may be over (RFC 2852).
+    /// Seconds after which the sender gets a DSN about a delay (RFC 2852); negative if the time had passed.
     pub late_in_s: Option<i64>,
-    /// How pressing its sender finds it.
     pub priority: Option<Priority>,
-    /// The email that it is sent again of.
+    /// The email that this one resends.
     pub resent_from: Option<EmailId>,
-    /// The template that it was made from.
     pub template: Option<SourceTemplate>,
-    /// The run of an automation that sent it.
+    /// The automation run that sent it.
     pub run: Option<(AutomationId, RunId)>,
-    /// The credential that it was handed in with; none where it was none, and in rows of earlier versions.
+    /// The credential of the submission; `None` without a credential and in rows of earlier versions.
     pub sent_by: Option<CredentialId>,
-    /// When it was accepted.
     pub created_at: Timestamp,
 }
 
 impl Email {
-    /// Whether what it says is for its recipient alone: the service's own mail with links that sign in. A
-    /// delivery report, which has no domain, says nothing that its account may not know.
+    /// True if the content must not be shown to the account: the service's own email with sign-in links. A DSN, which
+    /// has no domain, is not confidential.
     #[must_use]
     pub fn is_confidential(&self) -> bool {
         self.door == Ingress::System && self.domain.is_some()
     }
 
-    /// When it is to be delivered by, where it goes out now (RFC 2852).
+    /// The deliver-by time of an email that is sent at `now` (RFC 2852).
     #[must_use]
     pub fn deliver_by_time(&self, now: Timestamp) -> Option<DeliverByTime> {
         let (within, returns) = match (self.expires_in, self.late_in_s) {
@@ -175,7 +157,7 @@ impl Email {
         Some(DeliverByTime { at: now.checked_add(within).ok()?, returns })
     }
 
-    /// In which order its tasks go.
+    /// The priority class of its tasks.
     #[must_use]
     pub fn class(&self) -> TaskClass {
         let usual = if self.expires_in.is_some() { TaskClass::Expiring } else { TaskClass::from(self.category) };
@@ -183,19 +165,19 @@ impl Email {
     }
 }
 
-/// How pressing a message is beside others (RFC 6710): -9 to 9, 0 for most.
+/// MT-PRIORITY (RFC 6710): -9 to 9, default 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "i8", into = "i8")]
 pub struct Priority(i8);
 
 impl Priority {
-    /// None where it is out of bounds.
+    /// `None` if the number is out of range.
     #[must_use]
     pub fn new(priority: i8) -> Option<Self> {
         (-9..=9).contains(&priority).then_some(Self(priority))
     }
 
-    /// In which order such mail goes: before all else from 5 on, as transactional mail from 1 on, after all else below 0.
+    /// The class for this priority: highest from 5, at least transactional from 1, lowest below 0.
     #[must_use]
     fn class(self, usual: TaskClass) -> TaskClass {
         match self.0 {
@@ -211,7 +193,7 @@ impl TryFrom<i8> for Priority {
     type Error = &'static str;
 
     fn try_from(priority: i8) -> Result<Self, Self::Error> {
-        Self::new(priority).ok_or("a priority is -9 to 9")
+        Self::new(priority).ok_or("a priority must be -9 to 9")
     }
 }
 
@@ -221,41 +203,39 @@ impl From<Priority> for i8 {
     }
 }
 
-/// The state of an email (email-api.md, completions-email.md 2.9).
+/// Status of an email (email-api.md, completions-email.md 2.9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmailStatus {
-    /// To be sent later.
+    /// Accepted for a later time.
     Scheduled,
-    /// Due, and not to be sent yet.
+    /// Its time has come, but sending has not started.
     Queued,
-    /// In our spool, at least one recipient not terminal, none delivered.
+    /// In the queue: no recipient is delivered, and at least one is not terminal.
     Sent,
-    /// At least one recipient delivered.
+    /// At least one recipient is delivered.
     Delivered,
-    /// All terminal, none delivered, at least one bounced.
+    /// All recipients are terminal, none is delivered, at least one bounced.
     Bounced,
-    /// All terminal, none delivered, none bounced.
+    /// All recipients are terminal, none is delivered or bounced.
     Failed,
-    /// Taken out of the queue before anything else happened.
+    /// Cancelled before anything was sent.
     Cancelled,
 }
 
-/// How many recipients are where.
+/// Number of recipients by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct RecipientCounts {
     /// Not terminal.
     pub queued: u32,
-    /// Delivered.
     pub delivered: u32,
-    /// Bounced.
     pub bounced: u32,
-    /// Failed: given up without a word of their server about them.
+    /// Given up for a reason that does not concern the recipient.
     pub failed: u32,
-    /// Suppressed: nothing was sent there. Told when there are any, as those below.
+    /// Not sent because of a suppression. This field and the next are omitted if zero.
     #[serde(skip_serializing_if = "is_zero")]
     pub suppressed: u32,
-    /// Cancelled before anything was sent there.
+    /// Cancelled before anything was sent to them.
     #[serde(skip_serializing_if = "is_zero")]
     pub cancelled: u32,
 }
@@ -265,25 +245,23 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// What an email has come to, derived from its recipients.
+/// The status of an email, derived from its recipients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmailRollup {
-    /// The state.
     pub status: EmailStatus,
-    /// How many recipients are where.
     pub counts: RecipientCounts,
-    /// The last thing that happened.
+    /// The most recent event of any recipient.
     pub last_event: EventKind,
     /// When the first recipient was delivered.
     pub delivered_at: Option<Timestamp>,
     /// When the first recipient bounced.
     pub bounced_at: Option<Timestamp>,
-    /// What the first refusing server said, or why it was not asked.
+    /// The SMTP reply or the error of the first bounce.
     pub bounce_reason: Option<String>,
 }
 
 impl EmailRollup {
-    /// Derives the state of an email from its recipients.
+    /// Derives the status from the recipients.
     #[must_use]
     pub fn from_recipients(recipients: &[Recipient]) -> Self {
         let mut counts = RecipientCounts::default();
@@ -308,7 +286,7 @@ impl EmailRollup {
         }
         let status = match counts {
             RecipientCounts { delivered: 1.., .. } => EmailStatus::Delivered,
-            // The recipients of a scheduled email are scheduled, held and released together.
+            // The recipients of a scheduled email change from scheduled to held and to queued together.
             RecipientCounts { queued: 1.., .. } if scheduled > 0 => EmailStatus::Scheduled,
             RecipientCounts { queued: 1.., .. } if held > 0 => EmailStatus::Queued,
             RecipientCounts { queued: 1.., .. } => EmailStatus::Sent,
@@ -370,7 +348,7 @@ mod tests {
 
     /// The worked examples of completions-email.md 2.13.
     #[test]
-    fn the_roll_up_follows_the_worked_examples() {
+    fn the_rollup_follows_the_worked_examples() {
         use RecipientState as S;
         let of = |states: &[S]| {
             let recipients: Vec<_> =

@@ -1,4 +1,4 @@
-//! An event: a fact in the past tense, recorded in the commit that made it true.
+//! Event: a fact in the past tense, stored in the commit that made it true.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,44 +8,44 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::address::Address;
 
-/// How long events and their deliveries are kept (completions-email.md 2.11).
+/// How long events and their webhook deliveries are stored (completions-email.md 2.11).
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
 use crate::id::{
     AccountId, CommissionId, DomainId, EmailId, EventId, IdError, PartnerId, PayoutId, ReceivedId, ReferralId, RunId,
     SuppressionId, WebhookId,
 };
 
-/// What happened. The names are the contract's (email-api.md, "Webhook events").
+/// Kind of an event. The names are part of the API contract (email-api.md, "Webhook events").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EventKind {
-    /// Accepted for delivery: it is on disk.
+    /// Accepted for delivery and stored.
     #[serde(rename = "email.sent")]
     Sent,
-    /// Accepted, to be sent at a time.
+    /// Accepted for a later time.
     #[serde(rename = "email.scheduled")]
     Scheduled,
-    /// Not sent: a recipient is suppressed or opted out.
+    /// Not sent because the recipient is suppressed or opted out.
     #[serde(rename = "email.suppressed")]
     Suppressed,
-    /// A destination took it.
+    /// The destination accepted the email.
     #[serde(rename = "email.delivered")]
     Delivered,
-    /// Put off: a destination said "not now", or could not be reached.
+    /// Deferred: a temporary failure, or the destination could not be reached.
     #[serde(rename = "email.delivery_delayed")]
     DeliveryDelayed,
-    /// Refused by, or undeliverable at, the recipient's server.
+    /// Refused by the recipient's server, or undeliverable there.
     #[serde(rename = "email.bounced")]
     Bounced,
-    /// Given up for a reason that is not the recipient's.
+    /// Given up for a reason that does not concern the recipient.
     #[serde(rename = "email.failed")]
     Failed,
-    /// Taken out of the queue.
+    /// Removed from the queue.
     #[serde(rename = "email.cancelled")]
     Cancelled,
     /// A recipient completed a managed unsubscribe.
     #[serde(rename = "contact.unsubscribed")]
     Unsubscribed,
-    /// The pixel was fetched.
+    /// The tracking pixel was fetched.
     #[serde(rename = "email.opened")]
     Opened,
     /// A tracked link was followed.
@@ -54,49 +54,49 @@ pub enum EventKind {
     /// A recipient marked it as spam.
     #[serde(rename = "email.complained")]
     Complained,
-    /// An email came in for a domain that receives.
+    /// An email was received for a receiving domain.
     #[serde(rename = "email.received")]
     Received,
-    /// An automation matched an event: there is a run.
+    /// A run was created because an event matched a trigger.
     #[serde(rename = "automation.started")]
     AutomationStarted,
-    /// One step of a run was completed.
+    /// A step of a run was completed.
     #[serde(rename = "automation.step_completed")]
     AutomationStepCompleted,
-    /// A run finished, or ended early at a condition.
+    /// A run was completed, by its last step or by a condition.
     #[serde(rename = "automation.completed")]
     AutomationCompleted,
     /// A run failed.
     #[serde(rename = "automation.failed")]
     AutomationFailed,
-    /// A sending domain may be sent from.
+    /// A sending domain was verified.
     #[serde(rename = "domain.verified")]
     DomainVerified,
-    /// A record of a verified domain is gone.
+    /// A DNS record of a verified domain is missing.
     #[serde(rename = "domain.degraded")]
     DomainDegraded,
-    /// An address is suppressed from now on.
+    /// An address or domain was suppressed.
     #[serde(rename = "suppression.created")]
     SuppressionCreated,
-    /// An address is not suppressed any more.
+    /// A suppression was removed.
     #[serde(rename = "suppression.deleted")]
     SuppressionDeleted,
-    /// A webhook endpoint gets nothing more.
+    /// A webhook endpoint was disabled.
     #[serde(rename = "webhook.disabled")]
     WebhookDisabled,
-    /// A partner joined, was invited, imported or created.
+    /// A partner applied, was invited, imported or created.
     #[serde(rename = "affiliate.created")]
     AffiliateCreated,
     /// A partner became active.
     #[serde(rename = "affiliate.approved")]
     AffiliateApproved,
-    /// What is known of a partner changed, or where it stands.
+    /// A partner's data or status changed.
     #[serde(rename = "affiliate.updated")]
     AffiliateUpdated,
-    /// A person whom a partner brought was recorded.
+    /// A referred person was recorded.
     #[serde(rename = "referral.created")]
     ReferralCreated,
-    /// A person whom a partner brought paid for the first time.
+    /// A referred person paid for the first time.
     #[serde(rename = "referral.converted")]
     ReferralConverted,
     /// A commission was written.
@@ -105,7 +105,7 @@ pub enum EventKind {
     /// A commission's hold ended.
     #[serde(rename = "commission.earned")]
     CommissionEarned,
-    /// A commission was taken back.
+    /// A commission was reversed.
     #[serde(rename = "commission.reversed")]
     CommissionReversed,
     /// A commission was paid out.
@@ -114,7 +114,7 @@ pub enum EventKind {
     /// A payout was drafted in a run.
     #[serde(rename = "payout.created")]
     PayoutCreated,
-    /// A payout went out.
+    /// A payout was paid.
     #[serde(rename = "payout.paid")]
     PayoutPaid,
     /// A payout failed; its commissions return to the next run.
@@ -123,7 +123,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// All of them, those first that the contract lists.
+    /// All kinds, in the order of the contract; later additions follow.
     pub const ALL: [Self; 34] = [
         Self::Received,
         Self::Sent,
@@ -161,7 +161,7 @@ impl EventKind {
         Self::PayoutFailed,
     ];
 
-    /// The name on the wire.
+    /// The name in the API.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -202,35 +202,35 @@ impl EventKind {
         }
     }
 
-    /// By its name on the wire.
+    /// The kind with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The one that a name means, however its letters are written: nobody else tells of an event that is called so.
+    /// The kind whose name is reserved: a customer's own product event cannot use it, in any case.
     #[must_use]
     pub fn from_name_ignoring_case(name: &str) -> Option<Self> {
-        // A product may have partners and payouts of its own, and nothing here hears those names.
+        // Names of affiliate events are not reserved, because a product can have partners and payouts of its own.
         let is_reserved = |kind: &Self| !kind.is_affiliate_event() && kind.name().eq_ignore_ascii_case(name);
         Self::ALL.into_iter().find(is_reserved)
     }
 
-    /// Whether it is about the affiliate program.
+    /// True for events of the affiliate program.
     #[must_use]
     pub fn is_affiliate_event(self) -> bool {
         let nouns = ["affiliate.", "referral.", "commission.", "payout."];
         nouns.iter().any(|noun| self.name().starts_with(noun))
     }
 
-    /// Whether automations hear it: those about emails, and that somebody left.
+    /// True for events that can trigger automations: email events and unsubscribes.
     #[must_use]
     pub fn can_trigger_automations(self) -> bool {
         self == Self::Unsubscribed || self.name().starts_with("email.")
     }
 
-    /// Whether only who names it is told of it: it came after the contract's list, and who asked for all
-    /// events asked for that list (completions-email.md 2.10, "Later events").
+    /// True for kinds that an endpoint must list explicitly (completions-email.md 2.10, "Later events"). They were
+    /// added after the contract's list, so a subscription to all events does not include them.
     #[must_use]
     pub fn requires_explicit_subscription(self) -> bool {
         matches!(
@@ -247,14 +247,14 @@ impl EventKind {
 
 macro_rules! subjects {
     ($($(#[$doc:meta])* $name:ident($id:ty),)*) => {
-        /// What an event is about. Written as its id, whose prefix says what it is.
+        /// The object that an event is about. Serialized as its id, whose prefix names the type.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Subject {
             $($(#[$doc])* $name($id),)*
         }
 
         impl Subject {
-            /// The 16 bytes that stand in a storage key.
+            /// The 16 bytes for a storage key.
             #[must_use]
             pub fn to_bytes(self) -> [u8; 16] {
                 match self {
@@ -277,7 +277,7 @@ macro_rules! subjects {
                 $(if text.starts_with(<$id>::PREFIX) {
                     return text.parse().map(Self::$name);
                 })*
-                // What is nothing else should have been an email, which most subjects are.
+                // An unknown prefix gives the error of an email id, the most common subject.
                 text.parse().map(Self::Email)
             }
         }
@@ -291,7 +291,7 @@ macro_rules! subjects {
 }
 
 subjects! {
-    /// An email that was sent, or is to be.
+    /// A sent or scheduled email.
     Email(EmailId),
     /// A received email.
     Received(ReceivedId),
@@ -305,7 +305,7 @@ subjects! {
     Webhook(WebhookId),
     /// A partner of the affiliate program.
     Partner(PartnerId),
-    /// A person whom a partner brought.
+    /// A referred person.
     Referral(ReferralId),
     /// A commission.
     Commission(CommissionId),
@@ -326,28 +326,24 @@ impl<'de> Deserialize<'de> for Subject {
     }
 }
 
-/// A fact.
+/// A stored event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Its id: the key by which receivers drop what they have seen.
+    /// Id by which receivers deduplicate.
     pub id: EventId,
-    /// Whose it is.
     pub account: AccountId,
-    /// What it is about.
     pub subject: Subject,
-    /// What happened.
     pub kind: EventKind,
-    /// The recipient that it is about; none when it is about all of them.
+    /// The recipient concerned; `None` if the event concerns all or none.
     pub recipient: Option<Address>,
-    /// When it happened.
     pub created_at: Timestamp,
-    /// Particulars by kind: a JSON object (completions-email.md 2.10). Of an event that is not about an
-    /// email that was sent, all that its webhooks say but its id.
+    /// Payload as a JSON object, by kind (completions-email.md 2.10). For a subject other than a sent email it is the
+    /// complete webhook payload without the id.
     pub detail: serde_json::Value,
 }
 
 impl Event {
-    /// The email that it is about, if it is about one that was sent.
+    /// The sent email that the event is about, if it is one.
     #[must_use]
     pub fn email(&self) -> Option<EmailId> {
         match self.subject {

@@ -1,8 +1,8 @@
-//! What makes two messages the same to an idempotency key: to whom they go and what they say.
+//! Fingerprint of a message for idempotency keys: a hash of its recipients and its content.
 //!
-//! A client that tries again makes its message anew: another Message-ID, another Date, other boundaries
-//! between the parts. None of that counts, nor does the way a part is encoded; everything else does, the
-//! `Service-*` fields among it, since another template or other variables make another email.
+//! A client that retries builds its message again, with another Message-ID, another Date and other MIME boundaries.
+//! The fingerprint ignores these, and the transfer encoding of each part. Everything else counts, including the
+//! `Service-*` fields, because another template or other variables make another email.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::address::Address;
 use crate::message::parse_fields;
 use crate::mime;
 
-/// Fields that differ between two tries, and those that the parts say.
+/// Fields that differ between retries, and MIME fields that are hashed per part instead.
 const IGNORED_FIELDS: &[&str] = &[
     "Received",
     "Date",
@@ -27,7 +27,7 @@ const IGNORED_FIELDS: &[&str] = &[
     "Content-Transfer-Encoding",
 ];
 
-/// The fingerprint of a message to these recipients: SHA-256, in hexadecimal.
+/// SHA-256 of the recipients and the message, in hexadecimal.
 #[must_use]
 pub fn message_fingerprint<'a>(recipients: impl Iterator<Item = &'a Address>, message: &[u8]) -> String {
     let mut sum = FingerprintHasher(Sha256::new());
@@ -39,7 +39,7 @@ pub fn message_fingerprint<'a>(recipients: impl Iterator<Item = &'a Address>, me
     let (fields, body) = parse_fields(message);
     for field in fields.iter().filter(|field| !IGNORED_FIELDS.iter().any(|name| field.has_name(message, name))) {
         sum.add_bytes(&message[field.start..field.name_end].to_ascii_lowercase());
-        // However it was folded.
+        // Field values are hashed without their folding white space.
         let words = message[field.name_end..field.end].split(u8::is_ascii_whitespace);
         sum.add_bytes(&words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(&b' '));
     }
@@ -49,7 +49,6 @@ pub fn message_fingerprint<'a>(recipients: impl Iterator<Item = &'a Address>, me
     }
     let mut text = String::with_capacity(64);
     for byte in sum.0.finalize() {
-        // Writing to a String does not fail.
         let _ = write!(text, "{byte:02x}");
     }
     text
@@ -62,7 +61,7 @@ impl FingerprintHasher {
         self.0.update((number as u64).to_le_bytes());
     }
 
-    /// Each with its length: what follows cannot be taken for a part of it.
+    /// Hashes the length before the bytes, so that adjacent values cannot be confused.
     fn add_bytes(&mut self, bytes: &[u8]) {
         self.add_number(bytes.len());
         self.0.update(bytes);

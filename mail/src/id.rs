@@ -1,8 +1,7 @@
-//! Ids: a prefix that names the noun and 128 bits that sort by time of birth.
+//! Ids: a prefix that names the type and 128 bits that sort by creation time.
 //!
-//! The text form is the prefix and a ULID (26 characters of Crockford's base 32), so that the order
-//! of the text, of the bytes and of time are one and the same and paging is a key. Who makes an id
-//! brings the time and the randomness.
+//! The text form is the prefix and a ULID (26 characters of Crockford's base 32). Text, bytes and creation time
+//! therefore sort alike, and a list can be paged by key. The caller provides the time and the randomness.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,13 +12,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 use ulid::Ulid;
 
-/// A text that is not an id of the noun asked for.
+/// The text is not an id of the expected type.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{given}` is not an id that starts with `{prefix}`")]
 pub struct IdError {
-    /// What was given, cut to 64 characters.
+    /// The rejected text, cut to 64 characters.
     pub given: String,
-    /// The prefix that the noun's ids carry.
+    /// The expected prefix.
     pub prefix: &'static str,
 }
 
@@ -31,7 +30,7 @@ fn parse(text: &str, prefix: &'static str) -> Result<Ulid, IdError> {
 }
 
 fn from_parts(now: Timestamp, random: u128) -> Ulid {
-    // Before 1970 there was no mail: a clock that says so is read as 1970.
+    // A clock before 1970 counts as 1970.
     Ulid::from_parts(u64::try_from(now.as_millisecond()).unwrap_or(0), random)
 }
 
@@ -42,29 +41,28 @@ macro_rules! ids {
         pub struct $name(Ulid);
 
         impl $name {
-            /// What the text form starts with.
+            /// Prefix of the text form.
             pub const PREFIX: &'static str = $prefix;
 
-            /// A new id, born at `now` (kept in milliseconds); the low 80 bits of `random` tell it
-            /// from its twins.
+            /// Creates an id with the creation time `now` (in milliseconds) and the low 80 bits of `random`.
             #[must_use]
             pub fn new(now: Timestamp, random: u128) -> Self {
                 Self(from_parts(now, random))
             }
 
-            /// The 16 bytes that stand in a storage key.
+            /// The 16 bytes used in storage keys.
             #[must_use]
             pub fn to_bytes(self) -> [u8; 16] {
                 self.0.to_bytes()
             }
 
-            /// Back from a storage key.
+            /// Reads an id from the 16 bytes of a storage key.
             #[must_use]
             pub fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(Ulid::from_bytes(bytes))
             }
 
-            /// When it was born, to the millisecond.
+            /// Creation time, to the millisecond.
             #[must_use]
             pub fn born_at(self) -> Timestamp {
                 i64::try_from(self.0.timestamp_ms())
@@ -112,65 +110,50 @@ macro_rules! ids {
 ids! {
     /// A tenant: a developer team that sends through the service.
     AccountId "acct_";
-    /// An API key.
     ApiKeyId "key_";
-    /// An SMTP credential.
     SmtpCredentialId "smtp_";
-    /// A sending domain.
     DomainId "dom_";
-    /// A claim to a domain that another account has.
+    /// A claim on a domain that belongs to another account.
     ClaimId "clm_";
-    /// An email: one message, whatever the number of its recipients.
+    /// An email: one message with any number of recipients.
     EmailId "msg_";
-    /// An event: a fact in the past tense.
     EventId "evt_";
-    /// A suppression.
     SuppressionId "sup_";
-    /// An opt-out of a category.
+    /// An opt-out from a category.
     OptOutId "opt_";
-    /// An import of suppressions.
     ImportId "imp_";
-    /// A template.
     TemplateId "tpl_";
-    /// A webhook endpoint.
     WebhookId "whk_";
     /// The delivery of an event to a webhook endpoint.
     DeliveryId "whd_";
-    /// A received email.
     ReceivedId "inb_";
-    /// A product event: what a customer's product says that happened in it.
+    /// A product event: reported by a customer's product.
     ProductEventId "ae_";
-    /// An automation.
     AutomationId "aut_";
-    /// A run of an automation.
     RunId "run_";
-    /// One HTTP request, for finding it in the log.
+    /// One HTTP request, as the request log names it.
     RequestId "req_";
     /// A person who signs in to an account.
     UserId "user_";
-    /// A person's being signed in, on one browser.
+    /// A signed-in session of a user in one browser.
     SessionId "ses_";
-    /// An account's affiliate program.
     ProgramId "prog_";
-    /// A partner of an affiliate program.
     PartnerId "aff_";
-    /// A partner's link.
     PartnerLinkId "afl_";
-    /// A campaign: a plan of what partners earn.
+    /// A campaign: commission terms for partners.
     CampaignId "cmp_";
-    /// A person whom a partner brought.
+    /// A person referred by a partner.
     ReferralId "ref_";
-    /// A commission: one line of the ledger.
+    /// A commission: one line of the affiliate ledger.
     CommissionId "com_";
     /// A partner's payout in one currency.
     PayoutId "pay_";
-    /// A payout run.
     PayoutRunId "prn_";
-    /// A visit to the customer's website by a partner's link.
+    /// A visit to the customer's website through a partner's link.
     VisitId "vis_";
-    /// A correction of what a partner is owed, for money that came back after a payout.
+    /// A correction of a partner's balance, for money returned after a payout.
     AdjustmentId "adj_";
-    /// A reading of the processor's past into the ledger.
+    /// A backfill: import of the payment processor's history into the ledger.
     BackfillId "bkf_";
 }
 

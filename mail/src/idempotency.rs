@@ -1,6 +1,6 @@
-//! What an idempotency key stands for: a request that was carried out, and how it was answered.
+//! Idempotency keys: the request that used a key, and the stored response to replay.
 //!
-//! A key is its account's, for one operation, for [`KEPT`] (email-api.md, "Email endpoints").
+//! A key is scoped to one account and one operation, and is valid for [`RETENTION`] (email-api.md, "Email endpoints").
 
 use std::time::Duration;
 
@@ -8,23 +8,23 @@ use jiff::Timestamp;
 
 use crate::id::EmailId;
 
-/// For how long a key is kept.
+/// Validity of a key after its first use.
 pub const RETENTION: Duration = Duration::from_secs(24 * 3600);
-/// The longest key, in characters.
+/// Maximum length of a key, in characters.
 pub const KEY_CHARS_MAX: usize = 256;
 
-/// Checks a key.
+/// Validates a key.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the reason, to be appended to the field's name.
 pub fn check_key(key: &str) -> Result<(), String> {
     if !(1..=KEY_CHARS_MAX).contains(&key.chars().count()) || key.chars().any(char::is_control) {
-        return Err(format!("is one text of 1 to {KEY_CHARS_MAX} printable characters"));
+        return Err(format!("must be 1 to {KEY_CHARS_MAX} printable characters"));
     }
     Ok(())
 }
 
-/// What the key was used for. The number is part of the stored key.
+/// The operation of a key. The number is part of the stored key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum IdempotencyScope {
@@ -34,9 +34,9 @@ pub enum IdempotencyScope {
     SendBatch = 2,
     /// `POST /emails/{id}/resend`.
     Resend = 3,
-    /// A message handed in by SMTP.
+    /// A message submitted by SMTP.
     Submit = 4,
-    /// One email of `POST /emails/batch`, with a key of its own.
+    /// One email of `POST /emails/batch` with a key of its own.
     SendItem = 5,
     /// `POST /events`.
     SendEvent = 6,
@@ -58,43 +58,41 @@ pub enum IdempotencyScope {
     MarkPaid = 38,
     /// `POST /affiliates/{id}/login-link`.
     MintLoginLink = 39,
-    /// What an owner does, each operation by its id.
+    /// An operation of the account's owner; the key contains the operation id.
     OwnerAction = 40,
 }
 
-/// What came of it.
+/// The result of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdempotentResult {
-    /// It was done; the answer's body, as it was given.
+    /// Completed; the response body as it was sent.
     Done(String),
-    /// Some of it was done, and the rest may be asked for again with the same key.
+    /// Partly completed; the same key may retry the rest.
     Partly(PartialResult),
-    /// Whether it was done could not be learned; the email, should it exist.
+    /// Unknown: the commit could not be confirmed. The id is the email's, if it was stored.
     Unconfirmed(EmailId),
 }
 
-/// What was done in part: of a batch some emails were answered for good, others are to be tried again.
+/// The result of a batch in which some emails are final and the others may be retried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartialResult {
-    /// The answer's body, as it was given.
+    /// The response body as it was sent.
     pub answer: String,
-    /// The places of those that may be asked for again, from 0.
+    /// Indexes of the batch items that may be retried, from 0.
     pub open: Vec<u16>,
 }
 
-/// A key that was used.
+/// A used key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyRecord {
-    /// What was asked: SHA-256 of the request in its canonical form, in hexadecimal.
+    /// SHA-256 of the request in its canonical form, in hexadecimal.
     pub fingerprint: String,
-    /// What came of it.
     pub outcome: IdempotentResult,
-    /// When it was used.
     pub created_at: Timestamp,
 }
 
 impl IdempotencyRecord {
-    /// Whether the key still stands for it.
+    /// Returns whether the key is within its [`RETENTION`].
     #[must_use]
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.created_at.checked_add(RETENTION).is_ok_and(|until| now < until)

@@ -1,10 +1,13 @@
-//! Importing suppressions: a list in CSV, as the other services hand it out, and how far it is read.
+//! Import of suppressions from a CSV list, and its progress.
 //!
-//! What the columns are is told from the names in the first line; a list without such a line has the
-//! addresses in the first column that holds one. Known are the lists of SES (`EmailAddress, Reason,
-//! LastUpdateTime`), Postmark (`EmailAddress, SuppressionReason, Origin, CreatedAt`), SendGrid (`status,
-//! reason, email, created`; `email, created, ip`), Mailgun (`address, code, error, created_at`; `address,
-//! tags, created_at`), our own export, and any with a column of addresses.
+//! The names in the first line determine the columns. In a list without a header line, the first column that holds an
+//! address is the address column. Recognised are the exports of these services, this server's own export, and any list
+//! with an address column:
+//!
+//! - SES: `EmailAddress, Reason, LastUpdateTime`
+//! - Postmark: `EmailAddress, SuppressionReason, Origin, CreatedAt`
+//! - SendGrid: `status, reason, email, created`; `email, created, ip`
+//! - Mailgun: `address, code, error, created_at`; `address, tags, created_at`
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -16,77 +19,68 @@ use crate::suppression::{
     SmtpDiagnostic, SuppressionCause, SuppressionReason, SuppressionSource, SuppressionTarget, truncate_diagnostic,
 };
 
-/// Lines that are told to be wrong, of one import.
+/// Maximum number of line errors stored per import.
 pub const ERRORS_MAX: usize = 20;
-/// The longest note, in characters.
+/// Maximum length of a note, in characters.
 pub const NOTE_CHARS_MAX: usize = 500;
 
-/// How far an import is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportStatus {
-    /// It waits.
+    /// Waiting to be read.
     Queued,
-    /// It is being read.
+    /// Being read.
     Running,
-    /// It was read to its end.
+    /// Read to the end.
     Completed,
-    /// It could not be read on.
+    /// Stopped by an error.
     Failed,
 }
 
-/// What an import has come to so far.
+/// Counts of an import so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ImportCounts {
     /// Records in the list.
     pub total: u64,
     /// Records read so far.
     pub processed: u64,
-    /// Addresses that were suppressed by them.
+    /// Addresses that the import suppressed.
     pub created: u64,
-    /// Addresses that were suppressed already.
+    /// Addresses that were already suppressed.
     pub exists: u64,
-    /// Records that say nothing that can be used.
+    /// Records that are invalid.
     pub invalid: u64,
-    /// Records that the plan had no room for.
+    /// Records refused because the plan's quota was full.
     #[serde(default)]
     pub refused: u64,
 }
 
-/// A line that could not be used.
+/// A line that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportLineError {
-    /// Its number, from 1.
+    /// Line number, from 1.
     pub line: u64,
-    /// What is wrong with it.
     pub message: String,
 }
 
-/// A list that is being imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuppressionImport {
-    /// Its id.
     pub id: ImportId,
-    /// Whose it is.
     pub account: AccountId,
-    /// How far it is.
     pub status: ImportStatus,
-    /// What it has come to.
     pub counts: ImportCounts,
-    /// Where the next record begins, in bytes, and on which line.
+    /// Byte offset and line number of the next record.
     pub place: (u64, u64),
-    /// The first lines that could not be used.
+    /// The first [`ERRORS_MAX`] invalid lines.
     pub errors: Vec<ImportLineError>,
-    /// When it was handed in.
     pub created_at: Timestamp,
-    /// When it was done.
     pub completed_at: Option<Timestamp>,
 }
 
-/// Which column is what.
+/// The columns of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImportColumns {
-    /// The first line holds names.
+    /// The first line holds column names.
     pub has_header: bool,
     email: usize,
     reason: Option<usize>,
@@ -96,26 +90,26 @@ pub struct ImportColumns {
     words: Option<usize>,
     note: Option<usize>,
     expires_at: Option<usize>,
-    /// What a record is about when it does not say.
+    /// Reason for records that state none.
     default_reason: Option<SuppressionReason>,
 }
 
-/// Names of columns, without case and punctuation.
+/// Column names in normalised form: lower case, without punctuation.
 const EMAIL: &[&str] = &["email", "emailaddress", "address", "recipient", "recipientaddress", "mail"];
 const REASON: &[&str] = &["suppressionreason", "reason", "type", "bouncetype"];
 
 impl ImportColumns {
-    /// Finds the columns of a list.
+    /// Detects the columns of a list.
     ///
     /// # Errors
-    /// It has no column of addresses; the text says what was found.
+    /// The list is empty or has no address column.
     pub fn detect(text: &str) -> Result<Self, String> {
         let first = CsvReader::new(text).next().ok_or("the list is empty")?;
         let fields = first.fields.clone().unwrap_or_default();
         let names: Vec<String> = fields.iter().map(|field| normalize_name(field)).collect();
         let place = |wanted: &[&str]| names.iter().position(|name| wanted.contains(&name.as_str()));
         if let Some(email) = place(EMAIL) {
-            let otherwise = if place(&["ip"]).is_some() {
+            let default_reason = if place(&["ip"]).is_some() {
                 // SendGrid's spam reports.
                 Some(SuppressionReason::Complaint)
             } else if place(&["tag", "tags"]).is_some() {
@@ -134,29 +128,28 @@ impl ImportColumns {
                 words: place(&["error", "diagnostic"]).or_else(|| place(&["reason"])),
                 note: place(&["note"]),
                 expires_at: place(&["expiresat"]),
-                default_reason: otherwise,
+                default_reason,
             });
         }
         match fields.iter().position(|field| SuppressionTarget::parse(strip_formula_guard(field)).is_ok()) {
             Some(email) => Ok(Self { email, ..Self::default() }),
-            None => Err(format!(
-                "no column of addresses was found; the first line says: {}",
-                truncate_diagnostic(&fields.join(", "))
-            )),
+            None => {
+                Err(format!("no address column found; the first line is: {}", truncate_diagnostic(&fields.join(", "))))
+            }
         }
     }
 
-    /// What a record says.
+    /// Parses a record.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns why the record is invalid.
     pub fn parse_record(&self, record: &CsvRecord, now: Timestamp) -> Result<SuppressionCause, String> {
         if record.fields.is_none() {
-            return Err("a quote is not closed".to_owned());
+            return Err("unclosed quote".to_owned());
         }
         let given = strip_formula_guard(record.field(self.email));
         let target = SuppressionTarget::parse(given).map_err(|_| match given {
-            "" => "there is no address".to_owned(),
+            "" => "the address is missing".to_owned(),
             given => format!("`{}` is not an address", given.chars().take(80).collect::<String>()),
         })?;
         let cell = |place: Option<usize>| place.map_or("", |place| record.field(place));
@@ -165,19 +158,19 @@ impl ImportColumns {
             .or_else(|| detail.as_ref().filter(|detail| is_permanent(detail)).map(|_| SuppressionReason::HardBounce))
             .or(self.default_reason)
             .unwrap_or(SuppressionReason::Import);
-        let mut grounds =
-            SuppressionCause { detail, ..SuppressionCause::new(target, reason, SuppressionSource::Import) };
-        grounds.note = Some(strip_formula_guard(cell(self.note)).chars().take(NOTE_CHARS_MAX).collect())
+        let mut cause = SuppressionCause { detail, ..SuppressionCause::new(target, reason, SuppressionSource::Import) };
+        cause.note = Some(strip_formula_guard(cell(self.note)).chars().take(NOTE_CHARS_MAX).collect())
             .filter(|note: &String| !note.is_empty());
         if matches!(reason, SuppressionReason::Manual | SuppressionReason::Import) && !cell(self.expires_at).is_empty()
         {
-            let end: Timestamp = cell(self.expires_at).parse().map_err(|_| "expires_at is not a time".to_owned())?;
+            let end: Timestamp =
+                cell(self.expires_at).parse().map_err(|_| "`expires_at` is not a valid time".to_owned())?;
             if end <= now {
-                return Err("it has ended already".to_owned());
+                return Err("`expires_at` is in the past".to_owned());
             }
-            grounds.expires_at = Some(end);
+            cause.expires_at = Some(end);
         }
-        Ok(grounds)
+        Ok(cause)
     }
 
     fn detail(&self, record: &CsvRecord) -> Option<SmtpDiagnostic> {
@@ -199,18 +192,18 @@ fn is_permanent(detail: &SmtpDiagnostic) -> bool {
     }
 }
 
-/// A name without case and punctuation: `Email Address` and `email_address` are one.
+/// Lower-cases a column name and drops its punctuation: `Email Address` and `email_address` are equal.
 fn normalize_name(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// What the other services call a reason. A sentence is none: SendGrid has the server's words there.
+/// Maps the reasons of other services. Other text is no reason: SendGrid puts the server's reply there.
 fn parse_reason(word: &str, origin: &str) -> Option<SuppressionReason> {
     Some(match normalize_name(word).as_str() {
         "bounce" | "hardbounce" | "permanent" => SuppressionReason::HardBounce,
         "complaint" | "spamcomplaint" | "spam" | "spamreport" | "abuse" => SuppressionReason::Complaint,
         "unsubscribe" | "unsubscribed" | "globalunsubscribe" => SuppressionReason::Unsubscribe,
-        // Postmark has no other word for a recipient's own wish.
+        // Postmark has no other word for a recipient's own request.
         "manualsuppression" if normalize_name(origin) == "recipient" => SuppressionReason::Unsubscribe,
         "manual" | "manualsuppression" => SuppressionReason::Manual,
         "import" | "softbounce" | "smtpfailure" => SuppressionReason::Import,

@@ -1,20 +1,20 @@
-//! Names that no JSON of others may use: those by which serde_json marks what it carries.
+//! Detection of serde_json's reserved field names in untrusted JSON.
 //!
-//! serde_json takes an object whose first field is called `$serde_json::private::RawValue` for JSON in a text, and
-//! parses that: an object that is none, and with it any depth, for each text begins to count anew. A program ends when
-//! its stack does. So whatever comes from outside, and is read into values, is asked about first.
+//! serde_json parses the text value of an object whose first field is `$serde_json::private::RawValue` as JSON of its
+//! own. The recursion limit starts again for each such text, so nested texts can overflow the stack and end the
+//! process. Untrusted JSON is therefore checked with [`has_reserved_name`] before it is parsed into values.
 
 use memchr::memmem;
 
-/// The names, as they are when nothing in them is escaped.
+/// The reserved names, unescaped.
 const RESERVED: [&str; 2] = ["$serde_json::private::RawValue", "$serde_json::private::Number"];
-/// A name of so many bytes may be the longest of them, each letter escaped (`\u0024`).
+/// Longest encoded form of a reserved name: every character escaped (`\u0024`), with quotes.
 const NAME_BYTES_MAX: usize = 6 * 30 + 2;
 
-/// Whether a field of this JSON, or of what may become JSON, has such a name.
+/// Returns whether any field of this JSON has a reserved name. The input may also be invalid JSON.
 #[must_use]
 pub fn has_reserved_name(json: &[u8]) -> bool {
-    // Nearly nothing comes further: the names hold this, or are written with escapes of ASCII.
+    // Fast path: a reserved name contains this prefix, or escapes of ASCII characters.
     let may = memmem::find(json, b"$serde_json::private").is_some() || memmem::find(json, b"\\u00").is_some();
     may && names(json).any(is_reserved)
 }
@@ -24,7 +24,7 @@ fn is_reserved(name: &[u8]) -> bool {
         && serde_json::from_slice::<String>(name).is_ok_and(|name| RESERVED.contains(&name.as_str()))
 }
 
-/// The texts that a colon follows, with their quotes.
+/// Strings followed by a colon, with their quotes.
 fn names(json: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = json;
     std::iter::from_fn(move || {
@@ -41,7 +41,7 @@ fn names(json: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// How long the text is that begins here, quotes included.
+/// Length of the string at the start of `json`, quotes included.
 fn text_length(json: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {

@@ -1,12 +1,12 @@
-//! How many log lines strangers can cause.
+//! Rate limit for log lines that remote parties can cause.
 
 use std::time::Duration;
 
-/// Lines of one kind in a minute.
+/// Lines of one kind per [`WINDOW`].
 const LINES_MAX: u32 = 10;
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Counts the lines of one kind. Moments are durations since any fixed one.
+/// Limiter for one kind of log line. Times are durations since any fixed moment.
 #[derive(Debug, Clone, Default)]
 pub struct LogLimit {
     window_began: Duration,
@@ -15,7 +15,7 @@ pub struct LogLimit {
 }
 
 impl LogLimit {
-    /// Takes one line: how many were left out since the last one, or none when this one is to be left out, too.
+    /// Returns the number of lines suppressed since the last one, or `None` if this line is to be suppressed too.
     pub fn take(&mut self, now: Duration) -> Option<u64> {
         if now.saturating_sub(self.window_began) >= WINDOW {
             (self.window_began, self.lines) = (now, 0);

@@ -1,17 +1,16 @@
-//! Text as log lines show it: of bounded length, without control characters, and without the local parts of email
-//! addresses unless `[log] addresses` says so.
+//! Untrusted text in log lines: bounded in length, without control characters, and without the local parts of email
+//! addresses unless `[log] addresses` allows them.
 //!
-//! Replies of mail hosts, user names and header fields come from strangers. A line break in one of them must not
-//! begin a log line of its own.
+//! SMTP replies, user names and header fields are untrusted. A line break in one of them must not start a new log line.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The longest text that one field of a log line shows, in bytes.
+/// Maximum length of a text in a log field, in bytes.
 pub const BYTES_MAX: usize = 1_000;
-/// So much more is looked at, so that an address at the cut is seen whole (RFC 5321 4.5.3.1.3: a path has 256 octets).
+/// Bytes read past [`BYTES_MAX`], to mask an address at the cut as a whole (RFC 5321 4.5.3.1.3: a path has 256 octets).
 const LOOK_AHEAD_BYTES: usize = 256;
-/// What stands for the local part of an address.
+/// Replaces the local part of an address.
 const MASK: &str = "***";
 
 static SHOWS_ADDRESSES: AtomicBool = AtomicBool::new(false);
@@ -21,14 +20,14 @@ pub fn show_addresses(shown: bool) {
     SHOWS_ADDRESSES.store(shown, Ordering::Relaxed);
 }
 
-/// Whether log lines above DEBUG show email addresses.
+/// Returns whether log lines above DEBUG show email addresses.
 #[must_use]
 pub fn shows_addresses() -> bool {
     SHOWS_ADDRESSES.load(Ordering::Relaxed)
 }
 
-/// Bounds a text, escapes what is not printable, and masks the local part of each address if it is asked to. Allocates
-/// only where something is to be changed.
+/// Truncates a text to [`BYTES_MAX`], escapes unprintable characters, and masks the local part of each address if
+/// `masks_addresses` is set. Allocates only if something changes.
 #[must_use]
 pub fn cleaned(text: &str, masks_addresses: bool) -> Cow<'_, str> {
     let is_short = text.len() <= BYTES_MAX;
@@ -58,9 +57,9 @@ pub fn cleaned(text: &str, masks_addresses: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Replaces the local part at the end of a text (RFC 5322 3.4.1: a dot-atom or a quoted string). Hosts and clients say
-/// also what is neither, with comments, or characters that the text has escaped: it begins behind the last blank, `<`,
-/// `,` or `:`.
+/// Masks the local part at the end of `out` (RFC 5322 3.4.1: a dot-atom or a quoted string). Remote text may also hold
+/// malformed addresses, with comments or escaped characters: then the local part starts after the last blank, `<`, `,`
+/// or `:`.
 fn mask_local_part(out: &mut String) {
     let start = match out.strip_suffix('"') {
         Some(quoted) => quoted.rfind('"').or_else(|| Some(begin_of_word(quoted))),
@@ -83,7 +82,7 @@ fn is_before_address(character: char) -> bool {
     character.is_whitespace() || matches!(character, '<' | ',' | ':')
 }
 
-/// Control characters, and those that break lines or reorder text on a terminal.
+/// Control characters, and characters that break lines or reorder text on a terminal.
 fn is_unprintable(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

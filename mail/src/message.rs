@@ -1,9 +1,8 @@
-//! Reading a finished message's header, and mending it on submission (RFC 6409 8).
+//! Parsing the header of a submitted message, and completing it (RFC 6409 8).
 //!
-//! The header is walked field by field over the bytes (RFC 5322 2.2); the few fields that matter
-//! are decoded by mail-parser. Nothing is rewritten: what is missing (Date, Message-ID, From) is put
-//! on top, what must not go out (Bcc, Return-Path, `Service-*`) is cut out, and the rest stays the client's
-//! bytes, uncopied.
+//! The header is split into fields on the raw bytes (RFC 5322 2.2); mail-parser decodes the few fields that matter.
+//! Missing fields (Date, Message-ID, From) are added on top. Fields that must not be sent (Bcc, Return-Path,
+//! `Service-*`) are removed. The remaining bytes are the client's, without a copy.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,16 +16,16 @@ use thiserror::Error;
 use crate::address::{Address, DomainName, Mailbox};
 use crate::email::HeaderSummary;
 use crate::id::EmailId;
-use crate::{ascii_header, sender_fields, service};
+use crate::{ascii_header, sender_fields, service_headers};
 
-/// A header longer than this is refused: no honest message has one (Postfix: 102,400).
+/// Longer headers are rejected; legitimate ones are far shorter (Postfix: 102,400).
 pub const HEADER_BYTES_MAX: usize = 256 * 1024;
-/// RFC 5321 6.3: at least 100 `Received` fields before a message is called a loop.
+/// RFC 5321 6.3: a server must allow at least 100 `Received` fields before it reports a mail loop.
 pub const RECEIVED_MAX: usize = 100;
-/// RFC 5322 2.1.1, and with its line end RFC 5321 4.5.3.1.6.
+/// RFC 5322 2.1.1; with the line end it is the limit of RFC 5321 4.5.3.1.6.
 pub const LINE_BYTES_MAX: usize = 998;
-/// Fields that may stand in a header once (RFC 5322 3.6, RFC 2045 3). Of two, a signature covers one and a
-/// reader may go by the other. (From has an error of its own, and no Bcc goes out.)
+/// Fields that may occur once in a header (RFC 5322 3.6, RFC 2045 3). If one occurs twice, a signature may cover one
+/// while a reader shows the other. From has its own error, and Bcc is removed.
 const SINGLETON_FIELDS: &[&str] = &[
     "Date",
     "Sender",
@@ -42,27 +41,26 @@ const SINGLETON_FIELDS: &[&str] = &[
     "Content-Transfer-Encoding",
 ];
 
-/// Reads the fields that matter. Made once: its table of fields costs more than a header's reading.
+/// Parses the fields that matter. Static, because building its field table costs more than parsing a header.
 static HEADER_PARSER: LazyLock<MessageParser> = LazyLock::new(|| {
     MessageParser::new().with_mime_headers().with_address_headers().with_message_ids().header_text(HeaderName::Subject)
 });
 
-/// Why a message cannot be sent. The texts go to the client.
+/// Reason why a message is rejected. The client receives the text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MessageError {
-    /// No author, and no reverse path to take for one.
+    /// No From field, and a null reverse path that cannot replace it.
     #[error("the message has no From field")]
     NoFrom,
-    /// RFC 5322 3.6 allows one field; DMARC cannot judge two authors.
+    /// RFC 5322 3.6 allows one field; DMARC cannot evaluate two authors.
     #[error("the message has more than one author; From must name exactly one address")]
     MultipleFrom,
-    /// The From field holds no address.
     #[error("the From field holds no valid address")]
     InvalidFrom,
-    /// One of [`ONCE`], twice.
+    /// One of `SINGLETON_FIELDS` occurs twice.
     #[error("the message has more than one {0} field; RFC 5322 3.6 and RFC 2045 3 allow one")]
     DuplicateField(&'static str),
-    /// A line that no host needs to take, and that one on the way may break, and the signature with it.
+    /// A line over the length limit: a host may reject it, or fold it and break the signature.
     #[error(
         "line {0} of the message is longer than {LINE_BYTES_MAX} bytes (RFC 5322 2.1.1); encode its part in \
          quoted-printable or base 64, or fold the field"
@@ -75,40 +73,39 @@ pub enum MessageError {
         sender_fields::DOMAINS_MAX
     )]
     SenderDomains,
-    /// Too large a header.
     #[error("the header is longer than {HEADER_BYTES_MAX} bytes")]
     HeaderTooLong,
-    /// It has been round too often.
+    /// [`RECEIVED_MAX`] or more Received fields.
     #[error("the message has passed {RECEIVED_MAX} hosts: a mail loop")]
     Loop,
 }
 
-/// One header field: where it lies in the message, its line ends included.
+/// Byte offsets of one header field in its message, line ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderField {
-    /// Where it begins.
+    /// Start of the field.
     pub start: usize,
-    /// Where its name ends.
+    /// End of the field name.
     pub name_end: usize,
-    /// Where the next begins.
+    /// End of the field, which is the start of the next.
     pub end: usize,
 }
 
 impl HeaderField {
-    /// Whether it has this name, in any case.
+    /// Compares the field name, ignoring case.
     #[must_use]
     pub fn has_name(&self, message: &[u8], name: &str) -> bool {
         message.get(self.start..self.name_end).is_some_and(|n| n.eq_ignore_ascii_case(name.as_bytes()))
     }
 }
 
-/// The fields of a message and where its body begins. `body` is where the empty line starts, or,
-/// when there is none, where the first line that is no field starts.
+/// Returns the header fields of a message and the offset of its body: the empty line, or, if there is none, the first
+/// line that is not a header field.
 #[must_use]
 pub fn parse_fields(message: &[u8]) -> (Vec<HeaderField>, usize) {
     let mut fields: Vec<HeaderField> = Vec::with_capacity(16);
     let mut at = 0;
-    // A little further than a header may be long: enough to see that it is too long.
+    // Reads slightly past the limit, so that a header over the limit is recognised.
     while at < message.len() && at <= HEADER_BYTES_MAX {
         let end = memchr::memchr(b'\n', &message[at..]).map_or(message.len(), |n| at + n + 1);
         let line = &message[at..end];
@@ -118,7 +115,7 @@ pub fn parse_fields(message: &[u8]) -> (Vec<HeaderField>, usize) {
             }
         } else {
             let name = line.iter().position(|b| !matches!(b, b'!'..=b'9' | b';'..=b'~')).unwrap_or(line.len());
-            // `Name :` with blanks before the colon is RFC 5322's obsolete syntax (4.5.8).
+            // Blanks before the colon (`Name :`) are RFC 5322's obsolete syntax (4.5.8).
             let colon = line[name..].iter().position(|b| !matches!(b, b' ' | b'\t')).map(|n| name + n);
             if name == 0 || colon.is_none_or(|n| line.get(n) != Some(&b':')) {
                 break;
@@ -130,21 +127,20 @@ pub fn parse_fields(message: &[u8]) -> (Vec<HeaderField>, usize) {
     (fields, at)
 }
 
-/// Finds no line that is too long.
+/// Checks that no line exceeds [`LINE_BYTES_MAX`].
 ///
-/// Other hosts would fold it (Postfix), which breaks the signature, or refuse it (Exim): so it does not
-/// come in. From the start of each line the last line end within reach is looked for; short lines in
-/// between are not looked at.
+/// Other hosts would fold such a line (Postfix), which breaks the signature, or reject it (Exim). The search jumps from
+/// each line start to the last line end within the limit, so it skips short lines.
 ///
 /// # Errors
-/// [`MessageError::LongLine`].
+/// Returns [`MessageError::LongLine`] with the number of the first long line.
 pub fn check_lines(message: &[u8]) -> Result<(), MessageError> {
     let mut start = 0;
     while message.len() - start > LINE_BYTES_MAX {
         let reach = message.len().min(start + LINE_BYTES_MAX + 2);
         match memchr::memrchr(b'\n', &message[start..reach]) {
             Some(end) => start += end + 1,
-            // The last line may lack its end.
+            // The last line may lack its line end.
             None if reach == message.len() && reach - start <= LINE_BYTES_MAX => break,
             None => {
                 return Err(MessageError::LongLine(memchr::memchr_iter(b'\n', &message[..start]).count() + 1));
@@ -154,35 +150,30 @@ pub fn check_lines(message: &[u8]) -> Result<(), MessageError> {
     Ok(())
 }
 
-/// What a message's header says, and where.
+/// Parsed header of a message, with the edits that it needs.
 #[derive(Debug)]
 pub struct ParsedHeader {
-    /// The author.
     pub from: Option<Mailbox>,
-    /// What lists and events show.
     pub facts: HeaderSummary,
-    /// The domains that Sender, Resent-From and Resent-Sender name.
+    /// The domains in Sender, Resent-From and Resent-Sender.
     pub sender_domains: BTreeSet<DomainName>,
-    /// There is a Date.
     pub has_date: bool,
-    /// There is a Message-ID.
     pub has_message_id: bool,
-    /// No byte above 127 is in what goes out of it: it needs no SMTPUTF8 (RFC 6532).
+    /// The header as sent is ASCII, so it needs no SMTPUTF8 (RFC 6532).
     pub is_ascii: bool,
-    /// Fields that do not go out as they came, and what goes instead: nothing for Bcc, Return-Path and
-    /// what was meant for the service; the field without
-    /// the blanks before its colon, which are obsolete syntax (RFC 5322 4.5) that verifiers of signatures
-    /// stumble over; what is not ASCII in encoded words ([`ascii_header`]). Whole fields, since none may be cut by the
-    /// end of a chunk.
+    /// Fields that are replaced, with their replacement. Bcc, Return-Path and `Service-*` fields are removed (empty
+    /// replacement). Blanks before a field's colon are removed: they are obsolete syntax (RFC 5322 4.5) that some
+    /// signature verifiers cannot parse. Non-ASCII fields become encoded words ([`ascii_header`]). Whole fields are
+    /// replaced, so that no field is split between two chunks.
     edits: Vec<(HeaderField, Bytes)>,
-    /// The message has header fields and an empty line behind them (or nothing at all).
+    /// An empty line follows the header fields, or the message ends with them.
     has_separator: bool,
 }
 
-/// Reads the header of a message.
+/// Parses the header of a message.
 ///
 /// # Errors
-/// [`MessageError`] says what cannot be sent.
+/// Returns [`MessageError`] if the message cannot be sent.
 pub fn parse_header(message: &[u8]) -> Result<ParsedHeader, MessageError> {
     let (fields, body) = parse_fields(message);
     if body > HEADER_BYTES_MAX {
@@ -198,8 +189,8 @@ pub fn parse_header(message: &[u8]) -> Result<ParsedHeader, MessageError> {
     if let Some(name) = SINGLETON_FIELDS.iter().find(|name| count(name) > 1) {
         return Err(MessageError::DuplicateField(name));
     }
-    // Only the header is given to the parser: its known troubles are all with MIME bodies. A parsed
-    // message without parts (no field at all) panics when it is asked for one.
+    // The parser receives the header only: all its known bugs are in MIME bodies. A parsed message without parts (no
+    // field at all) panics on access, so a default part is added.
     let parsed = HEADER_PARSER
         .parse_headers(&message[..body])
         .filter(|parsed| !parsed.parts.is_empty())
@@ -208,7 +199,7 @@ pub fn parse_header(message: &[u8]) -> Result<ParsedHeader, MessageError> {
         None if count("From") == 0 => None,
         Some((one, 1)) if one.len() == 1 => one.into_iter().next(),
         Some((_, 2..)) => return Err(MessageError::MultipleFrom),
-        // The parser does not keep a quoted local part; a lone address or mailbox we read ourselves.
+        // The parser drops the quotes of a quoted local part, so a single mailbox is parsed here.
         _ => match fields.iter().find(|f| f.has_name(message, "From")).and_then(|f| lone_mailbox(message, f)) {
             Some(from) => Some(from),
             None => return Err(MessageError::InvalidFrom),
@@ -235,14 +226,14 @@ pub fn parse_header(message: &[u8]) -> Result<ParsedHeader, MessageError> {
     })
 }
 
-/// The one mailbox that a field holds, in ASCII and as plainly as can be.
+/// Parses a field that holds exactly one mailbox, in ASCII and without comments.
 fn lone_mailbox(message: &[u8], field: &HeaderField) -> Option<Mailbox> {
     let value = std::str::from_utf8(message.get(field.name_end..field.end)?).ok()?;
     let value = value.trim_start().strip_prefix(':')?.replace("\r\n", "");
     if value.is_ascii() { value.trim().parse().ok() } else { None }
 }
 
-/// What goes instead of fields, in their order, and whether all that goes out is ASCII.
+/// Returns the replacements of fields in header order, and whether the header as sent is ASCII.
 fn header_edits(message: &[u8], fields: &[HeaderField]) -> (Vec<(HeaderField, Bytes)>, bool) {
     let mut edits: Vec<_> = fields.iter().filter_map(|field| Some((*field, field_edit(message, field)?))).collect();
     let is_cut = |field: &HeaderField| edits.iter().any(|(cut, instead)| cut == field && instead.is_empty());
@@ -257,11 +248,11 @@ fn header_edits(message: &[u8], fields: &[HeaderField]) -> (Vec<(HeaderField, By
     (edits, true)
 }
 
-/// What goes instead of a field, when it does not go as it came.
+/// Returns the replacement of a field, if it must be removed or loses blanks before its colon.
 fn field_edit(message: &[u8], field: &HeaderField) -> Option<Bytes> {
-    // RFC 5321 4.4: Return-Path is for the host that makes the final delivery to add.
+    // RFC 5321 4.4: only the host that makes final delivery adds Return-Path.
     let is_cut = ["Bcc", "Resent-Bcc", "Return-Path"].iter().any(|name| field.has_name(message, name));
-    if is_cut || service::is_service_field(message, field) {
+    if is_cut || service_headers::is_service_field(message, field) {
         return Some(Bytes::new());
     }
     let (name, value) = message[field.start..field.end].split_at(field.name_end - field.start);
@@ -269,7 +260,7 @@ fn field_edit(message: &[u8], field: &HeaderField) -> Option<Bytes> {
     (blanks > 0).then(|| Bytes::from([name, &value[blanks..]].concat()))
 }
 
-/// The mailboxes of an address field that are valid, and how many it names in all.
+/// The valid mailboxes of an address field, and the number of all mailboxes in it.
 fn parse_mailboxes(field: &mail_parser::Address<'_>) -> (Vec<Mailbox>, usize) {
     let mut named = 0;
     let valid = field
@@ -284,37 +275,35 @@ fn parse_mailboxes(field: &mail_parser::Address<'_>) -> (Vec<Mailbox>, usize) {
     (valid, named)
 }
 
-/// What mending needs to know.
+/// Arguments of [`complete_message`].
 #[derive(Debug)]
 pub struct CompletionContext<'a> {
-    /// The email's id: makes the Message-ID.
+    /// Email id, from which a missing Message-ID is generated.
     pub id: EmailId,
-    /// The reverse path: the author when From is missing.
+    /// Reverse path: the author if From is missing.
     pub reverse_path: Option<&'a Address>,
-    /// The `Received` field to put on top.
+    /// The `Received` field to add on top.
     pub received: &'a str,
-    /// Now: makes the Date.
+    /// Current time, for a missing Date.
     pub now: Timestamp,
 }
 
-/// A message ready to be signed: what we put on top, and the client's bytes.
+/// A message ready to be signed: the added fields and the client's bytes.
 #[derive(Debug)]
 pub struct CompletedMessage {
-    /// The author.
     pub from: Mailbox,
-    /// What lists and events show.
     pub facts: HeaderSummary,
-    /// The fields that go on top.
+    /// Fields added on top.
     pub top: Vec<u8>,
-    /// The client's bytes, Bcc, Return-Path and `Service-*` cut out.
+    /// The client's bytes after the header edits.
     pub rest: Vec<Bytes>,
 }
 
-/// Mends a message on submission (RFC 6409 8): Date, Message-ID and From where they are missing, no Bcc
-/// and no Return-Path, nothing that was meant for the service.
+/// Completes a submitted message (RFC 6409 8): adds missing Date, Message-ID and From, and applies the header edits of
+/// `header`.
 ///
 /// # Errors
-/// [`MessageError`] says what cannot be mended.
+/// Returns [`MessageError::NoFrom`] if there is neither a From field nor a reverse path.
 pub fn complete_message(
     message: &Bytes,
     header: ParsedHeader,
@@ -326,7 +315,6 @@ pub fn complete_message(
         Some(from) => from,
         None => {
             let author = with.reverse_path.ok_or(MessageError::NoFrom)?;
-            // Writing to a String does not fail.
             let _ = write!(top, "From: <{author}>\r\n");
             author.clone().into()
         }
@@ -356,20 +344,20 @@ pub fn complete_message(
     Ok(CompletedMessage { from, facts, top: top.into_bytes(), rest })
 }
 
-/// The Message-ID of an email that came without one, without angle brackets.
+/// Generates the Message-ID of an email that has none, without angle brackets.
 #[must_use]
 pub fn generate_message_id(id: EmailId, author: &Address) -> String {
     format!("{}@{}", id.to_string().trim_start_matches(EmailId::PREFIX).to_ascii_lowercase(), author.domain())
 }
 
-/// A date as RFC 5322 3.3 writes it, in UTC.
+/// Formats a date as RFC 5322 3.3 requires, in UTC.
 #[must_use]
 pub fn format_date(now: Timestamp) -> String {
     jiff::fmt::rfc2822::to_string(&now.to_zoned(jiff::tz::TimeZone::UTC)).unwrap_or_default()
 }
 
-/// A message with another date: what is sent later is dated when it goes (RFC 5322 3.6.1). Nothing is copied
-/// but the field.
+/// Replaces the Date of a message: scheduled mail is dated when it is sent (RFC 5322 3.6.1). Only the field is
+/// allocated; the rest is shared.
 #[must_use]
 pub fn replace_date(message: &Bytes, now: Timestamp) -> Vec<Bytes> {
     let field = Bytes::from(format!("Date: {}\r\n", format_date(now)));
@@ -377,7 +365,7 @@ pub fn replace_date(message: &Bytes, now: Timestamp) -> Vec<Bytes> {
     vec![message.slice(..old.start), field, message.slice(old.end..)]
 }
 
-/// Where the first Date field stands, its line ends included.
+/// Byte range of the first Date field, line ends included.
 fn date_field(message: &[u8]) -> Option<std::ops::Range<usize>> {
     let mut found: Option<usize> = None;
     let mut at = 0;
@@ -385,7 +373,7 @@ fn date_field(message: &[u8]) -> Option<std::ops::Range<usize>> {
         let folded = matches!(line.first(), Some(b' ' | b'\t'));
         match found {
             Some(start) if !folded => return Some(start..at),
-            // The header is over.
+            // End of the header.
             None if line.starts_with(b"\r\n") => return None,
             None if line.get(..5).is_some_and(|name| name.eq_ignore_ascii_case(b"date:")) => found = Some(at),
             _ => {}
@@ -460,7 +448,7 @@ mod tests {
         let text = mended(message).unwrap();
         assert!(text.is_ascii() && text.ends_with("Subject: =?utf-8?B?R3LDvMOfZQ==?=\r\n\r\nhi\r\n"), "{text}");
         assert_eq!(parse_header(text.as_bytes()).unwrap().facts.subject, "Gr\u{fc}\u{df}e");
-        // An address outside ASCII needs the extension, and then nothing is changed.
+        // An address outside ASCII needs SMTPUTF8, so nothing is changed.
         let message = "From: a@b.example\r\nTo: \u{fc}@c.example\r\nSubject: \u{fc}\r\n\r\nhi\r\n";
         assert!(!parse_header(message.as_bytes()).unwrap().is_ascii);
         assert!(mended(message).unwrap().contains("Subject: \u{fc}\r\n"));

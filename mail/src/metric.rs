@@ -1,11 +1,10 @@
-//! Metrics: what happened, counted by the hour, as a whole and by what the emails have in common.
+//! Email metrics: hourly counts, in total and by dimension.
 //!
 //! ```text
-//! event + its email ─► (counter, how many) × (total, domain, each tag, template, provider)
+//! event + its email ─► (counter, increment) × (total, domain, each tag, template, provider)
 //! ```
 //!
-//! One recipient is one: a recipient's first open counts, and a first delay. What machines open and click is
-//! not counted.
+//! Opens and delays count once per recipient. Opens and clicks by machines are not counted.
 
 use std::collections::BTreeMap;
 
@@ -16,39 +15,35 @@ use crate::email::Email;
 use crate::event::{Event, EventKind};
 use crate::recipient::Recipient;
 
-/// For how long hours are kept: two years.
+/// Retention of hourly counts: two years.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(731 * 24 * 3600);
-/// A value's bytes that count: it is part of a storage key.
+/// Maximum length of a dimension value, in bytes: it is part of a storage key.
 const VALUE_BYTES_MAX: usize = 400;
 
-/// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Counter {
-    /// Recipients that mail was accepted for (of scheduled mail, when it is due).
+    /// Recipients of accepted mail (of scheduled mail, when it is due).
     Sent,
-    /// Recipients whose server took it.
+    /// Recipients whose server accepted the message.
     Delivered,
-    /// Recipients whose server refused it.
+    /// Recipients whose server rejected the message.
     Bounced,
     /// Recipients given up for another reason.
     Failed,
-    /// Recipients put off at the first attempt.
+    /// Recipients whose first attempt was deferred.
     Delayed,
-    /// Recipients who complained.
     Complained,
-    /// Recipients who opened it.
     Opened,
-    /// Recipients who followed a link of it.
+    /// Recipients who clicked a link.
     Clicked,
-    /// Recipients not sent to: suppressed, or opted out.
+    /// Recipients that were skipped: suppressed or opted out.
     Suppressed,
-    /// Recipients who unsubscribed by its link.
+    /// Recipients who unsubscribed by the email's link.
     Unsubscribed,
 }
 
 impl Counter {
-    /// All of them.
     pub const ALL: [Self; 10] = [
         Self::Sent,
         Self::Delivered,
@@ -62,7 +57,7 @@ impl Counter {
         Self::Unsubscribed,
     ];
 
-    /// What it is called on the wire.
+    /// Name in the API and in stored rows.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -80,24 +75,21 @@ impl Counter {
     }
 }
 
-/// How many of each; what is not there is none.
+/// Count per counter; a missing one is 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MetricCounts(pub BTreeMap<Counter, u64>);
 
 impl MetricCounts {
-    /// How many of one.
     #[must_use]
     pub fn get(&self, counter: Counter) -> u64 {
         self.0.get(&counter).copied().unwrap_or(0)
     }
 
-    /// Some more of one.
     pub fn add(&mut self, counter: Counter, more: u64) {
         let count = self.0.entry(counter).or_default();
         *count = count.saturating_add(more);
     }
 
-    /// Some more of all.
     pub fn add_all(&mut self, more: &Self) {
         for (counter, more) in &more.0 {
             self.add(*counter, *more);
@@ -105,25 +97,23 @@ impl MetricCounts {
     }
 }
 
-/// What emails have in common. The numbers are stored; 0 is the total.
+/// Property by which metrics can be grouped. The numbers are stored; 0 is the total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Dimension {
-    /// The sending domain.
     Domain = 1,
     /// A tag, `name:value`.
     Tag = 2,
-    /// The template, by its alias, or its id where it has none.
+    /// The template's alias, or its id if it has none.
     Template = 3,
-    /// Who runs the recipient's mail host, as far as it is known: not before the first attempt.
+    /// Organisation that runs the recipient's mail host; unknown before the first attempt.
     Provider = 4,
 }
 
 impl Dimension {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Domain, Self::Tag, Self::Template, Self::Provider];
 
-    /// What it is called on the wire.
+    /// Name in the API.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -135,33 +125,32 @@ impl Dimension {
     }
 }
 
-/// An hour of UTC, by its number since 1970.
+/// An hour of UTC, numbered from 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hour(pub i64);
 
 impl Hour {
     const SECONDS: i64 = 3_600;
 
-    /// The hour that a moment lies in.
+    /// The hour that contains a timestamp.
     #[must_use]
     pub fn containing(at: Timestamp) -> Self {
         Self(at.as_second().div_euclid(Self::SECONDS))
     }
 
-    /// When it begins.
     #[must_use]
     pub fn begins_at(self) -> Timestamp {
         Timestamp::from_second(self.0.saturating_mul(Self::SECONDS)).unwrap_or(Timestamp::MAX)
     }
 
-    /// The first hour of its day.
+    /// The first hour of the same UTC day.
     #[must_use]
     pub fn day(self) -> Self {
         Self(self.0.div_euclid(24) * 24)
     }
 }
 
-/// What an event counts.
+/// Returns the counter of an event and its increment.
 #[must_use]
 pub fn counter_for_event(event: &Event) -> Option<(Counter, u64)> {
     let at = |pointer: &str| event.detail.pointer(pointer);
@@ -191,7 +180,7 @@ pub fn counter_for_event(event: &Event) -> Option<(Counter, u64)> {
     .filter(|(_, count)| *count > 0)
 }
 
-/// Under which values of which dimensions an event counts, beside the total.
+/// Returns the dimension values under which an event counts, besides the total.
 #[must_use]
 pub fn dimension_values(email: &Email, recipient: Option<&Recipient>) -> Vec<(Dimension, String)> {
     let mut values = Vec::new();
@@ -214,11 +203,11 @@ pub fn dimension_values(email: &Email, recipient: Option<&Recipient>) -> Vec<(Di
     values
 }
 
-/// Labels under a country's that are no organisation's, but many organisations' common one.
+/// Second-level labels under which organisations register names in country domains.
 const SECOND_LEVELS: &[&str] =
     &["ac", "co", "com", "edu", "gob", "gov", "govt", "gv", "mil", "ne", "net", "nom", "or", "org", "sch"];
 
-/// The organisation's name in a host's: `google.com` of `gmail-smtp-in.l.google.com`.
+/// The organisational domain of a host name: `google.com` of `gmail-smtp-in.l.google.com`.
 #[must_use]
 pub fn provider_domain(host: &str) -> String {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
@@ -232,9 +221,9 @@ pub fn provider_domain(host: &str) -> String {
     labels.get(labels.len().saturating_sub(kept)..).unwrap_or_default().join(".")
 }
 
-/// A share, with four digits after the point; 0 of nothing.
+/// `part / whole`, rounded to four digits; 0 if `whole` is 0.
 #[must_use]
-#[expect(clippy::cast_precision_loss, reason = "four digits are asked for")]
+#[expect(clippy::cast_precision_loss, reason = "the result is rounded to four digits")]
 pub fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (part as f64 / whole as f64 * 10_000.0).round() / 10_000.0 }
 }

@@ -1,15 +1,15 @@
-//! Taking a message apart: its parts, in bounds, whoever wrote it.
+//! MIME parser with bounds, for untrusted messages.
 //!
 //! ```text
 //! lines ─► header block ─► multipart? ─► its delimiters ─► the next header block …
 //!                     └──► a leaf ─► up to the next delimiter ─► [decode] ─► text or file
 //! ```
 //!
-//! The structure is found here, in one walk over the lines, and without recursion: of what is nested in whatever way, a
-//! message within a message stays one file. So neither depth nor encoding multiplies anything, and what stands in the
-//! middle of a line is no delimiter (RFC 2046 5.1.1). Header blocks are read by mail-parser, and what comes out is its
-//! [`Message`]. RFC 8621 4.1.4 says which parts are the text, but for pictures, sounds and films, which are always files.
-//! Text to read is converted to UTF-8; a file keeps its bytes: only its transfer encoding is taken off.
+//! The structure is found in one pass over the lines, without recursion; an attached message stays one leaf. So neither
+//! nesting nor encoding multiplies the work. A delimiter counts only at the start of a line (RFC 2046 5.1.1).
+//! mail-parser parses the header blocks, and the result is its [`Message`]. RFC 8621 4.1.4 determines which parts are
+//! the text; images, audio and video are always files. Text is converted to UTF-8; a file keeps its bytes after its
+//! transfer encoding is decoded.
 
 mod bodies;
 mod decode;
@@ -27,27 +27,27 @@ use self::bodies::{BodyStructure, LeafPart};
 use self::decode::TransferEncoding;
 use crate::message::HEADER_BYTES_MAX;
 
-/// Parts that are taken apart; what is behind the last of them stays in the raw message.
+/// Maximum number of parts; later ones remain in the raw message only.
 pub const PARTS_MAX: usize = 2_000;
-/// Multiparts within each other.
+/// Maximum nesting of multiparts.
 const DEPTH_MAX: usize = 50;
-/// Lines of header, of the message and of its parts together.
+/// Maximum number of header lines, of the message and its parts together.
 const HEADER_LINES_MAX: usize = 50_000;
 
-/// A multipart whose parts are being read.
+/// A multipart whose end is not reached yet.
 struct OpenMultipart {
     id: u32,
     boundary: Vec<u8>,
     parts: Vec<u32>,
 }
 
-/// A line that stands between parts.
+/// A delimiter line between parts.
 struct BoundaryDelimiter {
-    /// Where the part before it ends: the line break before it is its own.
+    /// End of the part before it; the preceding line break belongs to the delimiter.
     part_end: usize,
-    /// Where what follows begins.
+    /// Offset after the delimiter line.
     next: usize,
-    /// Of which open multipart it is, the outermost being the first.
+    /// Index of its multipart in `open`, outermost first.
     of: usize,
     closes: bool,
 }
@@ -61,7 +61,7 @@ struct MimeParser<'p, 'x> {
     header_lines: usize,
 }
 
-/// Takes a message apart; none when it has no header at all.
+/// Parses a message; `None` if it has no header.
 #[must_use]
 pub fn parse<'x>(parser: &MessageParser, raw: &'x [u8]) -> Option<Message<'x>> {
     let mut walk = MimeParser {
@@ -95,8 +95,8 @@ impl<'x> MimeParser<'_, 'x> {
         self.parts.len() < PARTS_MAX && self.header_lines < HEADER_LINES_MAX
     }
 
-    /// Reads the part that begins here. Where the next one begins, if there is one; none of it all when the message has no
-    /// header.
+    /// Parses the part at `start`. Returns the offset of the next part, if any; the outer `None` means that the message
+    /// has no header.
     fn parse_part(&mut self, start: usize) -> Option<Option<usize>> {
         let rest = self.raw.get(start..).unwrap_or_default();
         let header = header_block(rest);
@@ -142,8 +142,8 @@ impl<'x> MimeParser<'_, 'x> {
         Some(found.and_then(|found| self.next_part_start(&found)))
     }
 
-    /// The fields of a header block, with their places in the message. The parser's time for a parameter that is cut into
-    /// pieces (RFC 2231 3) grows with the square of the block's length.
+    /// Parses a header block and makes its offsets relative to the message. The block is truncated: the parser's time
+    /// for split parameters (RFC 2231 3) grows with the square of the block's length.
     fn parse_headers(&self, block: &'x [u8], start: usize) -> Vec<Header<'x>> {
         let block = block.get(..block.len().min(HEADER_BYTES_MAX)).unwrap_or_default();
         let read = self.parser.parse_headers(block);
@@ -156,14 +156,14 @@ impl<'x> MimeParser<'_, 'x> {
         headers
     }
 
-    /// The boundary of a part that is a multipart, as long as there are not too many within each other.
+    /// Boundary of a multipart, unless [`DEPTH_MAX`] multiparts are open.
     fn boundary_of(&self, part: &MessagePart<'_>) -> Option<Vec<u8>> {
         let kind = part.content_type().filter(|kind| kind.ctype().eq_ignore_ascii_case("multipart"))?;
         let boundary = kind.attribute("boundary").filter(|boundary| !boundary.is_empty())?;
         (self.open.len() < DEPTH_MAX).then(|| boundary.as_bytes().to_vec())
     }
 
-    /// What follows a delimiter: the next part's place, if there is a next one.
+    /// Closes the multiparts that a delimiter ends, and returns the offset of the next part, if any.
     fn next_part_start(&mut self, found: &BoundaryDelimiter) -> Option<usize> {
         self.close_down_to(found.of + 1, found.part_end);
         if !found.closes {
@@ -172,7 +172,8 @@ impl<'x> MimeParser<'_, 'x> {
         self.close_down_to(found.of, found.next);
         let boundaries: Vec<&[u8]> = self.open.iter().map(|open| open.boundary.as_slice()).collect();
         let next = find_delimiter(self.raw, found.next, &boundaries)?;
-        // What stands between is nobody's (RFC 2046 5.1.1). Each round closes one at least.
+        // The text up to the next delimiter is an epilogue or preamble and is ignored (RFC 2046 5.1.1). Each round
+        // closes at least one multipart, so the recursion is bounded.
         self.next_part_start(&next)
     }
 
@@ -186,7 +187,7 @@ impl<'x> MimeParser<'_, 'x> {
         }
     }
 
-    /// Decodes a leaf: text to read into UTF-8, a file into the bytes that were attached, whatever its type says.
+    /// Decodes a leaf: text to UTF-8, and a file to its original bytes, whatever its type.
     fn decode_leaf(&mut self, id: u32, part: &mut MessagePart<'x>, bytes: &'x [u8]) {
         let encoding = part.headers.iter().rev().find(|field| field.name == HeaderName::ContentTransferEncoding);
         let encoding = match encoding.map(|field| &field.value) {
@@ -198,13 +199,13 @@ impl<'x> MimeParser<'_, 'x> {
         part.encoding = match encoding {
             TransferEncoding::Base64 => Encoding::Base64,
             TransferEncoding::QuotedPrintable => Encoding::QuotedPrintable,
-            // The parser knows no name for it. Who writes parts anew finds nothing to replace in its digits.
+            // mail-parser has no name for uuencode. `None` makes later rewriting leave such a part alone.
             TransferEncoding::Identity | TransferEncoding::Uuencode => Encoding::None,
         };
         let kind = part.content_type();
         let (main, sub) = kind.map_or(("text", "plain"), |kind| match kind.subtype() {
             Some(sub) => (kind.ctype(), sub),
-            // RFC 2045 5.2: what cannot be read is plain text.
+            // RFC 2045 5.2: an unreadable type is treated as plain text.
             None if kind.ctype().eq_ignore_ascii_case("text") => ("text", "plain"),
             None => (kind.ctype(), ""),
         });
@@ -225,9 +226,9 @@ impl<'x> MimeParser<'_, 'x> {
     }
 }
 
-/// Bytes as text, in a character set or, if that is not known, in UTF-8.
+/// Decodes text from a character set, or from UTF-8 if the character set is unknown.
 fn decode_text<'x>(charset: &str, bytes: Cow<'x, [u8]>) -> Cow<'x, str> {
-    // Windows' name for its own form of Shift_JIS.
+    // Windows' name for its variant of Shift_JIS.
     let charset = if charset.eq_ignore_ascii_case("cp932") { "shift_jis" } else { charset };
     match (charset_decoder(charset.as_bytes()), bytes) {
         (Some(decoder), bytes) => Cow::Owned(decoder(&bytes)),
@@ -239,7 +240,7 @@ fn decode_text<'x>(charset: &str, bytes: Cow<'x, [u8]>) -> Cow<'x, str> {
     }
 }
 
-/// The lines before the first empty one (RFC 5322 2.1); a line of blanks is no empty one.
+/// The lines before the first empty one (RFC 5322 2.1); a line of blanks is not empty.
 pub(crate) fn header_block(rest: &[u8]) -> &[u8] {
     let mut at = 0;
     while let Some(tail) = rest.get(at..).filter(|tail| !tail.is_empty()) {
@@ -251,7 +252,7 @@ pub(crate) fn header_block(rest: &[u8]) -> &[u8] {
     rest.get(..at).unwrap_or_default()
 }
 
-/// How long the empty line is with which this begins; 0 when there is none.
+/// Length of the empty line at the start of `tail`; 0 if there is none.
 fn empty_line_length(tail: &[u8]) -> usize {
     match tail {
         [b'\n', ..] => 1,
@@ -260,7 +261,7 @@ fn empty_line_length(tail: &[u8]) -> usize {
     }
 }
 
-/// The first line from here on that is a delimiter of one of these boundaries.
+/// Finds the first delimiter of one of these boundaries from an offset on.
 fn find_delimiter<B: AsRef<[u8]>>(raw: &[u8], from: usize, boundaries: &[B]) -> Option<BoundaryDelimiter> {
     if boundaries.is_empty() {
         return None;
@@ -278,13 +279,14 @@ fn find_delimiter<B: AsRef<[u8]>>(raw: &[u8], from: usize, boundaries: &[B]) -> 
                 return Some(BoundaryDelimiter { part_end: broken.len(), next: at + length, of, closes });
             }
         }
-        // At the next line that may be one.
+        // Skips to the next line that begins with two hyphens.
         let tail = raw.get(at..)?;
         at += memmem::find(tail, b"\n--")? + 1;
     }
 }
 
-/// Of which boundary a line is that began with two hyphens, the innermost first; and whether it is the last one.
+/// Matches the rest of a line after `--` against the boundaries, innermost first. Returns the boundary's index and
+/// whether the delimiter is the closing one.
 fn match_delimiter<B: AsRef<[u8]>>(line: &[u8], boundaries: &[B]) -> Option<(usize, bool)> {
     let is_blank = |rest: &[u8]| rest.iter().all(u8::is_ascii_whitespace);
     boundaries.iter().enumerate().rev().find_map(|(of, boundary)| {

@@ -1,7 +1,7 @@
-//! MTA-STS (RFC 8461): what a domain announces in the DNS, and the policy that stands at its well-known place.
+//! MTA-STS (RFC 8461): the TXT record that announces a policy, and the policy file.
 //!
-//! Both are read strictly where the RFC is strict and no further: unknown keys are for the future, and what a
-//! domain gets wrong is told in words that its postmaster can use (RFC 8460 reports them).
+//! The parser is as strict as the RFC: unknown keys are ignored, and errors name the cause, because TLS reports
+//! (RFC 8460) show them to the domain's postmaster.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -9,28 +9,28 @@ use thiserror::Error;
 
 use crate::address::DomainName;
 
-/// RFC 8461 3.3: a policy is small; what is longer is none.
+/// RFC 8461 3.3: maximum size of a policy file.
 pub const POLICY_BYTES_MAX: usize = 64 * 1024;
 /// RFC 8461 3.2: about a year.
 const MAX_AGE_S_MAX: u64 = 31_557_600;
 /// RFC 8461 3.1: 1*32 letters and digits.
 const ID_CHARS_MAX: usize = 32;
-/// Patterns of one policy that are kept.
+/// Maximum number of `mx` patterns and of stored policy lines.
 const PATTERNS_MAX: usize = 100;
 
-/// What a policy asks for (RFC 8461 5).
+/// Policy mode (RFC 8461 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MtaStsMode {
-    /// No delivery but to a host that fits, by TLS, with a certificate that holds.
+    /// Deliver only to a matching host, by TLS, with a valid certificate.
     Enforce,
-    /// Delivery all the same; what would have failed is reported.
+    /// Deliver anyway, and report what would have failed.
     Testing,
-    /// The domain has given it up.
+    /// The domain has withdrawn its policy.
     None,
 }
 
-/// Hosts of a policy: a name, or all names one label below it.
+/// `mx` pattern: a host name, or a wildcard for all names one label below a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct MtaStsMxPattern {
@@ -39,7 +39,7 @@ pub struct MtaStsMxPattern {
 }
 
 impl MtaStsMxPattern {
-    /// Whether a host is meant (RFC 8461 4.1; a wildcard stands for one label, RFC 6125 6.4.3).
+    /// Returns whether the pattern matches a host (RFC 8461 4.1; a wildcard matches one label, RFC 6125 6.4.3).
     #[must_use]
     pub fn covers(&self, host: &DomainName) -> bool {
         match self.is_wildcard {
@@ -71,40 +71,38 @@ impl From<MtaStsMxPattern> for String {
     }
 }
 
-/// A policy as it was read.
+/// A parsed policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MtaStsPolicy {
-    /// What it asks for.
     pub mode: MtaStsMode,
-    /// The hosts that may take the domain's mail; none only where the mode is none.
+    /// Permitted mail hosts; empty only if the mode is [`MtaStsMode::None`].
     pub mx: Vec<MtaStsMxPattern>,
-    /// For how long it holds, in seconds.
+    /// Lifetime in seconds.
     pub max_age_s: u64,
 }
 
-/// Why a text is no policy (RFC 8460 4.3: `sts-policy-invalid`).
+/// Reason why a policy is invalid (RFC 8460 4.3: `sts-policy-invalid`).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MtaStsPolicyError {
     /// Too long, or not UTF-8.
-    #[error("the policy is longer than {POLICY_BYTES_MAX} bytes, or no text")]
+    #[error("the policy is longer than {POLICY_BYTES_MAX} bytes or is not UTF-8")]
     Text,
-    /// A line without a colon.
     #[error("the line `{0}` has no `:`")]
     Line(String),
-    /// No `version: STSv1`, or another one.
-    #[error("the policy must say `version: STSv1`")]
+    /// `version` is missing or is not `STSv1`.
+    #[error("the policy must contain `version: STSv1`")]
     Version,
-    /// No mode, or one that there is not.
-    #[error("the policy must say `mode: enforce`, `mode: testing` or `mode: none`")]
+    /// `mode` is missing or unknown.
+    #[error("the policy must contain `mode: enforce`, `mode: testing` or `mode: none`")]
     Mode,
-    /// No `max_age`, or no number up to a year.
-    #[error("the policy must say `max_age:` with seconds, at most {MAX_AGE_S_MAX}")]
+    /// `max_age` is missing or is not a number up to a year.
+    #[error("the policy must contain `max_age:` with seconds, at most {MAX_AGE_S_MAX}")]
     MaxAge,
-    /// No host in a policy that needs them.
-    #[error("the policy names no `mx:`")]
+    /// No `mx` in a policy whose mode requires one.
+    #[error("the policy has no `mx:`")]
     NoMx,
-    /// A host that is no name.
-    #[error("`mx: {0}` is no host name, nor one with `*.` before it")]
+    /// An `mx` value is not a host name.
+    #[error("`mx: {0}` is not a host name, with or without `*.` before it")]
     Mx(String),
 }
 
@@ -113,10 +111,10 @@ fn truncate(text: &str) -> String {
 }
 
 impl MtaStsPolicy {
-    /// Reads a policy (RFC 8461 3.2). Of keys given twice the first counts, `mx` excepted.
+    /// Parses a policy (RFC 8461 3.2). If a key other than `mx` is repeated, the first value counts.
     ///
     /// # Errors
-    /// [`PolicyError`].
+    /// Returns [`MtaStsPolicyError`] if the policy is invalid.
     pub fn parse(bytes: &[u8]) -> Result<Self, MtaStsPolicyError> {
         let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= POLICY_BYTES_MAX);
         let mut fields: Vec<(&str, &str)> = Vec::new();
@@ -146,14 +144,14 @@ impl MtaStsPolicy {
         Ok(Self { mode, mx, max_age_s })
     }
 
-    /// Whether a host may take the domain's mail.
+    /// Returns whether a host matches one of the `mx` patterns.
     #[must_use]
     pub fn covers(&self, host: &DomainName) -> bool {
         self.mx.iter().any(|pattern| pattern.covers(host))
     }
 }
 
-/// A policy of one host, as its domain publishes it: for a day while it is tried out, else for a week.
+/// Formats the policy of a domain with one mail host. The lifetime is a week in mode `enforce`, otherwise a day.
 #[must_use]
 pub fn format_policy(mode: MtaStsMode, mx: &DomainName) -> String {
     let (mode, max_age_s) = match mode {
@@ -164,21 +162,19 @@ pub fn format_policy(mode: MtaStsMode, mx: &DomainName) -> String {
     format!("version: STSv1\r\nmode: {mode}\r\nmx: {mx}\r\nmax_age: {max_age_s}\r\n")
 }
 
-/// A domain's policy as it is kept: so that who stands in between cannot make us forget it (RFC 8461 10.2).
+/// A domain's cached policy. The cache protects against an attacker who blocks DNS or HTTPS (RFC 8461 10.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CachedMtaStsPolicy {
-    /// The `id` under which it was announced.
+    /// The `id` of the TXT record that announced it.
     pub id: String,
-    /// When it was fetched.
     pub fetched_at: Timestamp,
-    /// What it says.
     pub policy: MtaStsPolicy,
-    /// The text, for reports (RFC 8460 4.4 `policy-string`).
+    /// The lines of the policy file, for reports (RFC 8460 4.4 `policy-string`).
     pub lines: Vec<String>,
 }
 
 impl CachedMtaStsPolicy {
-    /// A policy that was fetched just now.
+    /// Creates the entry of a policy that was fetched at `now`.
     #[must_use]
     pub fn new(id: String, policy: MtaStsPolicy, text: &[u8], now: Timestamp) -> Self {
         let text = String::from_utf8_lossy(text);
@@ -186,7 +182,7 @@ impl CachedMtaStsPolicy {
         Self { id, fetched_at: now, policy, lines: lines.take(PATTERNS_MAX).collect() }
     }
 
-    /// Until when it holds.
+    /// End of the policy's lifetime.
     #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         let age = SignedDuration::from_secs(i64::try_from(self.policy.max_age_s).unwrap_or(i64::MAX));
@@ -194,18 +190,18 @@ impl CachedMtaStsPolicy {
     }
 }
 
-/// The `id` that a domain announces at `_mta-sts.{domain}` (RFC 8461 3.1); none when it announces nothing that can be
-/// used: no record, several, or one without a good id.
+/// Returns the `id` announced at `_mta-sts.{domain}` (RFC 8461 3.1). Returns `None` if there is no record, if there are
+/// several, or if the id is invalid.
 #[must_use]
 pub fn policy_id(texts: &[String]) -> Option<String> {
-    let mut ours = texts.iter().filter(|text| is_policy_record(text));
-    let (Some(text), None) = (ours.next(), ours.next()) else { return None };
+    let mut records = texts.iter().filter(|text| is_policy_record(text));
+    let (Some(text), None) = (records.next(), records.next()) else { return None };
     let id = text.split(';').skip(1).find_map(|field| {
         let (key, value) = field.split_once('=')?;
         (key.trim() == "id").then(|| value.trim().to_owned())
     })?;
-    let good = (1..=ID_CHARS_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    good.then_some(id)
+    let is_valid = (1..=ID_CHARS_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_valid.then_some(id)
 }
 
 fn is_policy_record(text: &str) -> bool {

@@ -1,42 +1,42 @@
-//! An outage of something that others run (name servers, a database, a smarthost), as the log tells it: its start, a
-//! line a minute at most while it lasts, and its end.
+//! Log throttling for outages of external services (name servers, a database, a smarthost): the start, at most one line
+//! a minute while it lasts, and the end.
 
 use std::time::Duration;
 
-/// So long is nothing more said of an outage.
+/// Minimum time between two log lines about outages.
 const REMIND_AFTER: Duration = Duration::from_secs(60);
 
-/// What is to be said of a failure.
+/// Contents of a log line about an outage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutageNotice {
-    /// How long the outage lasts.
+    /// Duration of the outage.
     pub lasts: Duration,
-    /// Failures in a row.
+    /// Number of consecutive failures.
     pub failures: u64,
 }
 
-/// Whether something answers, and what was said of it. Moments are durations since any fixed one.
+/// State of one service and its logging. Times are durations since any fixed moment.
 #[derive(Debug, Clone)]
 pub struct Outage {
-    /// An outage is said from so many failures in a row on.
+    /// Consecutive failures from which an outage is logged.
     failures_min: u64,
     failures: u64,
     since: Duration,
-    /// When something was said last, of this outage or one before it.
+    /// Time of the last log line, of this outage or an earlier one.
     said_at: Option<Duration>,
     is_said: bool,
-    /// Outages that nothing was said of, since they began and ended too soon after the last line.
+    /// Sum of the outages that were not logged because they began and ended within [`REMIND_AFTER`] of the last line.
     missed: Option<OutageNotice>,
 }
 
 impl Outage {
-    /// None yet; one is said from so many failures in a row on.
+    /// Creates the state without an outage; one is logged from this many consecutive failures on.
     #[must_use]
     pub const fn after(failures_min: u64) -> Self {
         Self { failures_min, failures: 0, since: Duration::ZERO, said_at: None, is_said: false, missed: None }
     }
 
-    /// It did not answer. Returns what is to be said, at most once a minute.
+    /// Records a failure. Returns the outage if it is to be logged now, at most once a minute.
     pub fn failed(&mut self, now: Duration) -> Option<OutageNotice> {
         if self.failures == 0 {
             self.since = now;
@@ -49,7 +49,7 @@ impl Outage {
         Some(OutageNotice { lasts: now.saturating_sub(self.since), failures: self.failures })
     }
 
-    /// It answered. Returns the outage that has ended, if it was said that there was one.
+    /// Records a success. Returns the ended outage if its start was logged.
     pub fn answered(&mut self, now: Duration) -> Option<OutageNotice> {
         if self.failures == 0 {
             return None;
@@ -67,8 +67,8 @@ impl Outage {
         None
     }
 
-    /// Returns the outages that nothing was said of yet, in sum, once something may be said again: to be asked for now
-    /// and then while it answers.
+    /// Returns the sum of the outages that were not logged, as soon as a line may be logged again. To be called
+    /// periodically while the service responds.
     pub fn missed(&mut self, now: Duration) -> Option<OutageNotice> {
         if self.failures > 0 || self.is_quiet(now) {
             return None;
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(outage.missed(at(59)), None);
         assert_eq!(outage.missed(at(60)), Some(OutageNotice { lasts: at(30), failures: 1 }));
         assert_eq!(outage.missed(at(200)), None);
-        // One that still lasts is told by its next failure, and then its end is.
+        // An ongoing outage is logged by its next failure, and so is its end.
         assert!(outage.failed(at(300)).is_some() && outage.answered(at(305)).is_some());
         assert_eq!(outage.failed(at(310)), None);
         assert!(outage.failed(at(360)).is_some() && outage.answered(at(361)).is_some());

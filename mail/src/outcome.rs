@@ -1,4 +1,4 @@
-//! An outcome: what one attempt at one recipient came to. A value, not an error.
+//! The outcome of one delivery attempt for one recipient. It is a value, not an error.
 
 use std::borrow::Cow;
 
@@ -6,21 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::reply::SmtpReply;
 
-/// How far an attempt got.
+/// The last phase that an attempt reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptPhase {
-    /// Finding the hosts.
+    /// MX and address lookup.
     Dns,
-    /// TCP connection.
     Connect,
-    /// The greeting.
     Greeting,
     /// EHLO or HELO.
     Ehlo,
     /// STARTTLS and the handshake.
     Tls,
-    /// AUTH (smarthost).
+    /// AUTH with a smarthost.
     Auth,
     /// MAIL FROM.
     Mail,
@@ -32,27 +30,26 @@ pub enum AttemptPhase {
     Final,
 }
 
-/// What one attempt came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The destination took responsibility.
+    /// The destination accepted responsibility for the message.
     Delivered(SmtpReply),
-    /// Not now: the destination said so.
+    /// Temporary failure reply of the destination.
     Deferred(SmtpReply),
-    /// Not now: nobody answered; the text says what went wrong.
+    /// Temporary failure without a reply; the text is the cause.
     Unreachable(String),
-    /// The connection broke between our final dot and the reply: it may have arrived.
+    /// The connection broke between the final dot and the reply, so the message may have arrived.
     Unconfirmed(String),
-    /// Not ever: the destination said so.
+    /// Permanent failure reply of the destination.
     Failed(SmtpReply),
-    /// Not now, and it was we who found out: the host does not offer the TLS that is asked for.
+    /// Temporary failure found locally: the host does not offer the required TLS.
     Withheld(SmtpReply),
-    /// Not ever, and it was we who found out: no such domain, null MX, too large, SMTPUTF8 not offered.
+    /// Permanent failure found locally: no such domain, null MX, message too large, SMTPUTF8 not offered.
     Undeliverable(SmtpReply),
 }
 
 impl Outcome {
-    /// What the destination said.
+    /// The destination's reply, if there was one.
     #[must_use]
     pub fn reply(&self) -> Option<&SmtpReply> {
         match self {
@@ -61,7 +58,7 @@ impl Outcome {
         }
     }
 
-    /// What we say ourselves, with the code that a report to the sender has (RFC 3464 2.3.4). No host said it.
+    /// The locally generated reply, with the status code for a DSN (RFC 3464 2.3.4).
     #[must_use]
     pub fn verdict(&self) -> Option<&SmtpReply> {
         match self {
@@ -70,7 +67,7 @@ impl Outcome {
         }
     }
 
-    /// What went wrong, where no host said so.
+    /// The cause of a failure without a remote reply.
     #[must_use]
     pub fn error(&self) -> Option<Cow<'_, str>> {
         match self {

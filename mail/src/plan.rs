@@ -1,33 +1,32 @@
-//! What a plan includes: the numbers that an operator may change (email-api.md "Limits",
-//! completions-email.md 2.2), with the specification's as defaults.
+//! Limits of each plan, with the specification's values as defaults (email-api.md "Limits", completions-email.md 2.2).
+//! The operator can change them.
 //!
-//! An "email" of a plan is one accepted recipient: a message to three people is three.
+//! An "email" of a plan is one accepted recipient: a message to three people counts three.
 
 use crate::account::Plan;
 use crate::quota::PlanQuotas;
 
-/// What an account of a plan may do.
+/// Limits of an account on a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanLimits {
-    /// Emails a calendar month (UTC) that are included; none is without end. A hard cap unless
-    /// `overage` is metered.
+    /// Emails per calendar month (UTC); `None` is unlimited. A hard cap unless `overage` is set.
     pub emails_per_month: Option<u64>,
-    /// Emails a day (UTC), always a hard cap; none is without end.
+    /// Emails per day (UTC), always a hard cap; `None` is unlimited.
     pub emails_per_day: Option<u64>,
-    /// More than `emails_per_month` may be sent, and is counted apart.
+    /// Emails beyond `emails_per_month` may be sent and are counted separately.
     pub overage: bool,
-    /// Sending domains; none is without end.
+    /// Sending domains; `None` is unlimited.
     pub domains: Option<u32>,
-    /// API requests a second, on average; twice as many may come at once.
+    /// Average API requests per second; bursts may be twice as large.
     pub requests_per_second: u32,
     /// The affiliate program can be enabled.
     pub affiliates: bool,
-    /// How much of each noun may be kept.
+    /// Storage quotas.
     pub storage: PlanQuotas,
 }
 
 impl PlanLimits {
-    /// The specification's numbers.
+    /// The specification's defaults.
     #[must_use]
     pub fn for_plan(plan: Plan) -> Self {
         match plan {
@@ -71,16 +70,13 @@ impl PlanLimits {
     }
 }
 
-/// The limits of all plans, as the operator has them.
+/// The limits of all plans, as configured by the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plans {
     /// Sandbox and Free.
     pub free: PlanLimits,
-    /// Pro.
     pub pro: PlanLimits,
-    /// Scale.
     pub scale: PlanLimits,
-    /// Dedicated.
     pub dedicated: PlanLimits,
 }
 
@@ -96,7 +92,6 @@ impl Default for Plans {
 }
 
 impl Plans {
-    /// The limits of a plan.
     #[must_use]
     pub fn of(&self, plan: Plan) -> PlanLimits {
         match plan {

@@ -1,14 +1,14 @@
-//! Pools of source addresses: whose mail leaves from which, and what the operator has ordered about that.
+//! The operator's override of the warm-up of a pool of source addresses.
 
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-/// Since when a pool's addresses are warmed up, where the operator has ordered another time than the configuration's.
+/// Replaces the configured start of a pool's warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WarmUpOverride {
-    /// The first day of it.
+    /// First day of the warm-up.
     Since(Date),
-    /// They are warm.
+    /// The warm-up is finished.
     Over,
 }

@@ -1,68 +1,65 @@
-//! A product event: what a customer's product says that happened in it (email-api.md, "Event endpoint").
+//! A product event, reported by a customer's product (email-api.md, "Event endpoint").
 //!
 //! ```text
-//! as it came ─► automations
-//!     └ redaction ─► stored, shown ─► standing ─► counted · person (marks, source) ─► funnels
-//!                                         └ context ─► conversion, once
+//! original ─► automations
+//!    └ redaction ─► stored, shown ─► counting status ─► counted · person (first times, source) ─► funnels
+//!                                           └ sign-up context ─► conversion, once
 //! ```
 //!
-//! It is stored without the credentials that it may carry ([`redaction`]); automations see it as it came.
+//! The stored copy has no credentials ([`redaction`]); automations receive the original.
 
-pub mod context;
 pub mod conversion;
+pub mod counting_status;
 pub mod funnel;
 pub mod person;
 pub mod redaction;
-pub mod standing;
-pub mod visit;
+pub mod signup_context;
+pub mod site_visit;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::id::{AccountId, ProductEventId};
 
-/// The longest name, in bytes.
+/// Maximum length of a name, in bytes.
 pub const NAME_BYTES_MAX: usize = 200;
-/// The longest user id, in bytes.
+/// Maximum length of a user id, in bytes.
 pub const USER_ID_BYTES_MAX: usize = 255;
-/// The largest `data`, in bytes as it comes.
+/// Maximum size of `data` as received, in bytes.
 pub const DATA_BYTES_MAX: usize = 64 << 10;
-/// Levels of lists and objects in `data`, itself included.
+/// Maximum nesting of lists and objects in `data`, itself included.
 pub const DATA_LEVELS_MAX: usize = 32;
 
-/// What happened in a customer's product.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProductEvent {
-    /// Its id.
     pub id: ProductEventId,
-    /// Whose it is.
     pub account: AccountId,
-    /// What happened, as the customer calls it: `user.created`.
+    /// Name chosen by the customer, e.g. `user.created`.
     pub name: String,
-    /// Whom it happened to, by the product's own id.
+    /// The person's id in the product.
     pub user_id: Option<String>,
-    /// Whom it happened to, by address.
+    /// The person's email address.
     pub email: Option<String>,
-    /// Particulars: a JSON object.
+    /// Custom fields: a JSON object.
     pub data: Value,
-    /// Where it came from: `api`.
+    /// Origin of the event: `api`.
     pub source: String,
-    /// When it was accepted.
+    /// Time of acceptance.
     pub created_at: Timestamp,
 }
 
 impl ProductEvent {
-    /// The copy that is stored and shown: without credentials.
+    /// Returns the copy to store and show, without credentials.
     #[must_use]
     pub fn redacted(&self) -> Self {
         Self { data: redaction::redact(&self.name, &self.data), ..self.clone() }
     }
 }
 
-/// What is wrong with a text as the name of an event.
+/// Validates an event name.
 ///
 /// # Errors
-/// What.
+/// Returns the reason, to be appended to the field's name.
 pub fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() {
         return Err("is empty".to_owned());

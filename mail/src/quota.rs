@@ -1,21 +1,21 @@
-//! Quotas: how much of each noun an account may keep, by plan. Every noun that callers can store without end is a line
-//! of one table; rows that expire or follow from others are bounded elsewhere (`store/src/quota.rs` lists them).
+//! Storage quotas of each plan. Every resource that callers can store without limit is a line of one table; rows that
+//! expire or derive from others are bounded elsewhere (`store/src/quota.rs` lists them).
 
 use crate::account::Plan;
 
 macro_rules! table {
     ($($(#[$doc:meta])* $noun:ident $word:literal $free:expr, $pro:expr, $scale:expr;)*) => {
-        /// A noun that an account keeps, by number or by bytes.
+        /// A stored resource with a cap, counted by number or by bytes.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Noun {
             $($(#[$doc])* $noun,)*
         }
 
         impl Noun {
-            /// All of them, in the order of the table.
+            /// All resources, in the order of the table.
             pub const ALL: &'static [Self] = &[$(Self::$noun),*];
 
-            /// Its name in the API, in errors and in the configuration.
+            /// Name in the API, in errors and in the configuration.
             #[must_use]
             pub fn word(self) -> &'static str {
                 match self {
@@ -23,7 +23,7 @@ macro_rules! table {
                 }
             }
 
-            /// How many a plan includes; none is without end.
+            /// The default cap of a plan; `None` is unlimited.
             #[must_use]
             pub fn default_cap(self, plan: Plan) -> Option<u64> {
                 let [free, pro, scale] = match self {
@@ -46,9 +46,9 @@ const GIB: u64 = 1 << 30;
 table! {
     /// Bytes of the messages of sent emails within the retention time.
     EmailBytes "email_bytes" GIB, 50 * GIB, 500 * GIB;
-    /// Suppressed addresses and domains, whoever suppressed them.
+    /// Suppressed addresses and domains, of any origin.
     Suppressions "suppressions" 20_000, 500_000, 2_000_000;
-    /// Opt-outs of one category.
+    /// Opt-outs from one category.
     CategoryOptOuts "category_opt_outs" 20_000, 500_000, 2_000_000;
     /// Templates, archived ones included.
     Templates "templates" 100, 1_000, 5_000;
@@ -82,14 +82,14 @@ table! {
     AffiliateLinks "affiliate_links" 5_000, 100_000, 1_000_000;
     /// Campaigns of the affiliate program.
     AffiliateCampaigns "affiliate_campaigns" 20, 100, 1_000;
-    /// People whom partners brought.
+    /// People referred by partners.
     AffiliateReferrals "affiliate_referrals" 10_000, 500_000, 5_000_000;
     /// Bytes of events of the payment processor within 90 days.
     AffiliateEventBytes "affiliate_event_bytes" 20 * MIB, GIB, 10 * GIB;
 }
 
 impl Noun {
-    /// Whether it is measured in bytes.
+    /// Returns whether it is counted in bytes.
     #[must_use]
     pub fn is_bytes(self) -> bool {
         matches!(
@@ -103,19 +103,18 @@ impl Noun {
         )
     }
 
-    /// The noun of a name.
+    /// Parses the name in the API.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|noun| noun.word() == word)
     }
 }
 
-/// How much of each noun a plan includes.
+/// The caps of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanQuotas([Option<u64>; Noun::ALL.len()]);
 
 impl PlanQuotas {
-    /// The defaults of a plan.
     #[must_use]
     pub fn for_plan(plan: Plan) -> Self {
         let mut caps = [None; Noun::ALL.len()];
@@ -123,13 +122,12 @@ impl PlanQuotas {
         Self(caps)
     }
 
-    /// How many of a noun; none is without end.
+    /// The cap of a resource; `None` is unlimited.
     #[must_use]
     pub fn cap(&self, noun: Noun) -> Option<u64> {
         self.0.get(noun as usize).copied().flatten()
     }
 
-    /// Another cap for a noun.
     pub fn set(&mut self, noun: Noun, cap: Option<u64>) {
         if let Some(place) = self.0.get_mut(noun as usize) {
             *place = cap;
@@ -140,18 +138,16 @@ impl PlanQuotas {
 /// A quota that is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaExceeded {
-    /// Of what.
     pub noun: Noun,
-    /// How much is kept; where it is more than the cap, at least this much.
+    /// Current usage; if it is above the cap, a lower bound.
     pub used: u64,
-    /// How much may be.
     pub cap: u64,
 }
 
 impl std::fmt::Display for QuotaExceeded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { noun, used, cap } = self;
-        write!(f, "the plan includes {cap} {}, {used} are kept", noun.word().replace('_', " "))
+        write!(f, "the plan includes {cap} {}, {used} are stored", noun.word().replace('_', " "))
     }
 }
 

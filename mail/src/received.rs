@@ -1,20 +1,20 @@
-//! A received email: what came in by the MX door for an address of a customer's domain.
+//! A received email: accepted by the MX listener for an address of a customer's domain.
 //!
 //! ```text
-//! message ─► crate::mime ─► [read] ─► Heading (kept in the row) · texts, files (read again when asked for)
-//! verdict + heading ─► crate::spam ─► Received ─► [data]: the payload of `email.received`
+//! message ─► crate::mime ─► [read] ─► ReceivedHeader (stored in the row) · texts, attachments (parsed on request)
+//! authentication results + header ─► crate::spam ─► ReceivedEmail ─► [data]: the payload of `email.received`
 //! ```
 //!
-//! What is kept of the header is bounded: whoever writes a header of a megabyte fills no list with it.
+//! The stored header is bounded, so that a huge header cannot fill lists and events.
 
-mod answer;
 mod author;
-mod data;
+mod auto_reply;
 mod filename;
-mod heading;
-mod read;
-mod stripped;
-mod trace;
+mod header;
+mod parse;
+mod payload;
+mod reply_text;
+mod trace_fields;
 
 use std::fmt;
 
@@ -24,40 +24,37 @@ use serde::{Deserialize, Serialize};
 use crate::address::Address;
 use crate::id::{AccountId, DomainId, ReceivedId};
 
-pub use answer::{AutoReplyContext, AutoReplyRefusal, thread_headers};
 pub use author::author_domain;
-pub use data::received_event_data;
-pub use heading::{ReceivedHeader, field_count};
-pub use read::{ParsedReceivedEmail, ReceivedAttachment};
-pub use stripped::strip_quote;
-pub use trace::{TraceFields, strip_forged_auth_results};
+pub use auto_reply::{AutoReplyContext, AutoReplyRefusal, thread_headers};
+pub use header::{ReceivedHeader, field_count};
+pub use parse::{ParsedReceivedEmail, ReceivedAttachment};
+pub use payload::received_event_data;
+pub use reply_text::strip_quote;
+pub use trace_fields::{TraceFields, strip_forged_auth_results};
 
-/// What one check of where a message comes from said (RFC 8601 2.7).
+/// Result of one authentication check (RFC 8601 2.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AuthResult {
-    /// There was nothing to check.
+    /// Nothing to check.
     #[default]
     None,
-    /// It holds.
     Pass,
-    /// It does not.
     Fail,
-    /// It hardly does (SPF's `~all`).
+    /// Weak failure (SPF's `~all`).
     SoftFail,
-    /// Nothing is claimed, or nothing can be said.
+    /// No statement is published, or no result is possible.
     Neutral,
-    /// It could not be checked now.
+    /// The check failed temporarily.
     TempError,
-    /// It cannot be checked at all: what is published, or what was sent, makes no sense.
+    /// The check is impossible: the published record or the message is malformed.
     PermError,
 }
 
 impl AuthResult {
-    /// Every word.
     pub const WORDS: [&str; 7] = ["none", "pass", "fail", "softfail", "neutral", "temperror", "permerror"];
 
-    /// As it stands in an Authentication-Results field.
+    /// Result keyword of an Authentication-Results field.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -72,37 +69,33 @@ impl AuthResult {
     }
 }
 
-/// What is known of where a message comes from.
+/// Authentication results of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AuthenticationResults {
-    /// May the host that handed it in send for the envelope's sender (RFC 7208)?
+    /// Result of SPF (RFC 7208): is the sending host authorized for the envelope sender?
     pub spf: AuthResult,
-    /// Does a signature hold (RFC 6376)?
+    /// Result of DKIM (RFC 6376): is a signature valid?
     pub dkim: AuthResult,
-    /// Does one of both stand for the author's domain (RFC 7489)?
+    /// Result of DMARC (RFC 7489): does SPF or DKIM authenticate the author's domain?
     pub dmarc: AuthResult,
-    /// Does the chain of those that passed it on hold (RFC 8617)?
+    /// Result of ARC (RFC 8617): is the chain of forwarders valid?
     pub arc: AuthResult,
 }
 
-/// Whether it is spam.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpamStatus {
-    /// Nobody has looked.
+    /// No filter has checked the message.
     #[default]
     NotChecked,
-    /// It does not look like it.
     NotSpam,
-    /// It does.
     Spam,
 }
 
 impl SpamStatus {
-    /// Every word.
     pub const WORDS: [&str; 3] = ["not_checked", "not_spam", "spam"];
 
-    /// As the API says it.
+    /// Name in the API.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -112,7 +105,7 @@ impl SpamStatus {
         }
     }
 
-    /// The status of a word.
+    /// Parses the name in the API.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         [Self::NotChecked, Self::NotSpam, Self::Spam].into_iter().find(|status| status.word() == word)
@@ -125,78 +118,71 @@ impl fmt::Display for SpamStatus {
     }
 }
 
-/// How much it looks like spam, in tenths of a point, so that it compares.
+/// Spam score in tenths of a point, so that it can be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SpamScore(pub i32);
 
 impl SpamScore {
-    /// Of a number of points; what is none is 0.
+    /// Converts from points; NaN is 0.
     #[must_use]
     pub fn from_points(points: f64) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "clamped before")]
         Self((points * 10.0).clamp(-1e6, 1e6).round() as i32)
     }
 
-    /// In points.
+    /// Converts to points.
     #[must_use]
     pub fn points(self) -> f64 {
         f64::from(self.0) / 10.0
     }
 }
 
-/// A file of a received email, without its bytes.
+/// Metadata of an attachment of a received email.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttachmentSummary {
-    /// Its name; a made-up one where it has none.
+    /// File name; a generated one if the part has none.
     pub filename: String,
-    /// Its MIME type.
+    /// MIME type.
     pub content_type: String,
-    /// Its size, decoded, in bytes.
+    /// Decoded size in bytes.
     pub size_bytes: u64,
 }
 
-/// A received email.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceivedEmail {
-    /// Its id.
     pub id: ReceivedId,
-    /// Whose it is.
     pub account: AccountId,
-    /// The domain that it came in for.
+    /// The receiving domain.
     pub domain: DomainId,
-    /// Its place among all that the account received: whoever has seen one has seen, or can find by asking
-    /// once more, all before it.
+    /// Sequence number within the account, in commit order: once an email is readable, so are all with lower numbers.
     pub sequence: u64,
-    /// The envelope's recipient.
+    /// Envelope recipient.
     pub rcpt_to: Address,
-    /// The envelope's sender; none is the null path.
+    /// Envelope sender; `None` is the null reverse path.
     pub envelope_from: Option<Address>,
-    /// What its header says.
     pub heading: ReceivedHeader,
-    /// Where it comes from.
     pub auth: AuthenticationResults,
-    /// Whether it is spam.
     pub spam_status: SpamStatus,
-    /// How much so; none when nobody has looked.
+    /// Spam score; `None` if no filter has checked the message.
     pub spam_score: Option<SpamScore>,
-    /// What we put on top of the message for this recipient.
+    /// Trace fields that are prepended for this recipient.
     pub trace: String,
-    /// Under whose name the message lies: recipients of one account share it.
+    /// Key of the stored message; recipients of one account share it.
     pub body: ReceivedId,
-    /// The message's size as it came, in bytes.
+    /// Size of the message as received, in bytes.
     pub size_bytes: u64,
-    /// When its content was whole.
+    /// Time at which the content was complete.
     pub received_at: Timestamp,
 }
 
-/// The id of the file at a place, from 0 (`att_3`).
+/// Id of the attachment with this index, from 0 (`att_3`).
 #[must_use]
 pub fn attachment_id(place: usize) -> String {
     format!("{ATTACHMENT_PREFIX}{place}")
 }
 
-/// The place of a file by its id.
+/// Parses an attachment id into its index.
 #[must_use]
 pub fn attachment_index(id: &str) -> Option<usize> {
     let digits = id.strip_prefix(ATTACHMENT_PREFIX)?;

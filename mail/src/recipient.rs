@@ -1,9 +1,10 @@
-//! A recipient: one address of an email, with a state of its own.
+//! A recipient: one address of an email with its own state.
 //!
-//! `[scheduled → held* →] queued → deferred* → delivered | bounced | failed`, or `suppressed` from the start; each recipient reaches exactly one terminal
-//! state, at the latest when its time is up. One step is left after that: what was delivered may bounce, when a
-//! report of it comes back late. What an email as a whole has come to is derived from
-//! its recipients (see [`crate::email`]) and stored nowhere.
+//! `[scheduled → held* →] queued → deferred* → delivered | bounced | failed`, or `suppressed` from the start.
+//!
+//! Each recipient reaches exactly one terminal state, at the latest when its delivery period ends. One later transition
+//! is possible: a late DSN can change delivered to bounced. The state of the email is derived from its recipients
+//! (see [`crate::email`]) and not stored.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -12,78 +13,75 @@ use crate::address::Address;
 use crate::event::EventKind;
 use crate::reply::SmtpReply;
 
-/// In which header field the recipient stands (or, for `Bcc`, does not).
+/// The header field that names the recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecipientKind {
-    /// `To`.
     To,
-    /// `Cc`.
     Cc,
     /// In the envelope only.
     Bcc,
 }
 
-/// What has become of a recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecipientState {
-    /// To be sent later.
+    /// Waiting for its scheduled time.
     Scheduled,
-    /// Due, and not to be sent yet.
+    /// Past its scheduled time, and held.
     Held,
-    /// Not tried yet.
+    /// Waiting for the first attempt.
     Queued,
-    /// Tried, put off.
+    /// Waiting for a retry.
     Deferred,
-    /// The destination took it.
+    /// The destination accepted the message.
     Delivered,
-    /// Refused by, or undeliverable at, the recipient's server.
+    /// Rejected by the recipient's server, or undeliverable there.
     Bounced,
     /// Given up for a reason that is not the recipient's.
     Failed,
-    /// Not sent to: the address is suppressed, or has opted out.
+    /// Not sent: the address is suppressed or opted out.
     Suppressed,
-    /// Taken out of the queue by the operator or the customer.
+    /// Removed from the queue by the operator or the customer.
     Cancelled,
 }
 
 impl RecipientState {
-    /// Whether nothing more will happen to the recipient by itself.
+    /// Returns whether delivery is finished. A late DSN can still turn delivered into bounced.
     #[must_use]
     pub fn is_terminal(self) -> bool {
         !matches!(self, Self::Scheduled | Self::Held | Self::Queued | Self::Deferred)
     }
 }
 
-/// What a client asked to be told about a recipient (RFC 3461 4.1, 4.2).
+/// DSN options that a client requested for a recipient (RFC 3461 4.1, 4.2).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DsnOptions {
-    /// NOTIFY=NEVER was given.
+    /// NOTIFY=NEVER.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub never: bool,
-    /// NOTIFY named SUCCESS.
+    /// NOTIFY names SUCCESS.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub success: bool,
-    /// NOTIFY was given and did not name FAILURE.
+    /// NOTIFY is present without FAILURE.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_failure: bool,
-    /// NOTIFY named DELAY.
+    /// NOTIFY names DELAY.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delay: bool,
-    /// ORCPT: address type, `;`, the address, decoded from xtext (RFC 3461 4.2).
+    /// ORCPT: address type, `;`, address, decoded from xtext (RFC 3461 4.2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_recipient: Option<String>,
 }
 
 impl DsnOptions {
-    /// Whether nothing was asked: the row need not say so.
+    /// Returns whether no option was given, so that the row can omit them.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether the sender is to be told when delivery fails: yes, unless another wish was given (RFC 3461 4.1).
+    /// Returns whether a failure DSN is sent: yes unless NOTIFY excludes it (RFC 3461 4.1).
     #[must_use]
     pub fn wants_failure(&self) -> bool {
         !self.never && !self.not_failure
@@ -93,32 +91,26 @@ impl DsnOptions {
 /// One address of an email.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipient {
-    /// Its place in the email, from 0.
+    /// Index in the email, from 0.
     pub index: u16,
     /// The envelope address.
     pub address: Address,
-    /// In which header field it stands.
     pub kind: RecipientKind,
-    /// What has become of it.
     pub state: RecipientState,
-    /// How often delivery was tried.
+    /// Number of delivery attempts.
     pub attempts: u32,
-    /// What the destination said last.
+    /// The destination's last reply.
     pub last_response: Option<SmtpReply>,
-    /// Why the last attempt failed, where no host said so: nobody answered, or we refused it ourselves.
+    /// Cause of the last failure without a remote reply: no response, or a local decision.
     pub error: Option<String>,
-    /// The host that said it.
+    /// The host that sent the last reply.
     pub mx_host: Option<String>,
-    /// The last event about this recipient, and when.
+    /// The last event about this recipient, and its time.
     pub last_event: (EventKind, Timestamp),
-    /// When the destination took it.
     pub delivered_at: Option<Timestamp>,
-    /// When it bounced.
     pub bounced_at: Option<Timestamp>,
-    /// When the recipient called it spam.
+    /// Time of the recipient's spam complaint.
     pub complained_at: Option<Timestamp>,
-    /// When it is tried again.
     pub next_attempt_at: Option<Timestamp>,
-    /// What whoever handed it in asked to be told.
     pub notify: DsnOptions,
 }

@@ -1,37 +1,35 @@
-//! An SMTP reply: three digits, an enhanced status code, text (RFC 5321 4.2, RFC 3463, RFC 2034).
+//! An SMTP reply: code, enhanced status code, text (RFC 5321 4.2, RFC 3463, RFC 2034).
 //!
-//! One type both ways: what we say to a client, and what a destination said to us, kept line by
-//! line as it came (with control characters made visible, so that no log and no header can be
-//! spoiled by a hostile server).
+//! The type serves both directions: replies of this server, and replies of remote hosts. The lines of a remote reply
+//! are stored with control characters escaped, so that a hostile server cannot forge log lines or header fields.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// An enhanced status code (RFC 3463): class, subject, detail; `4.7.1`, `5.7.509`.
+/// Enhanced status code (RFC 3463): class, subject, detail; `4.7.1`, `5.7.509`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Enhanced {
     /// 2 success, 4 persistent transient failure, 5 permanent failure.
     pub class: u8,
-    /// What it is about: 1 addressing, 2 mailbox, 3 mail system, 4 network, 5 protocol, 6 content, 7 policy.
+    /// 1 addressing, 2 mailbox, 3 mail system, 4 network, 5 protocol, 6 content, 7 policy.
     pub subject: u16,
     /// The detail, up to three digits.
     pub detail: u16,
 }
 
 impl Enhanced {
-    /// A code from its three numbers.
     #[must_use]
     pub const fn new(class: u8, subject: u16, detail: u16) -> Self {
         Self { class, subject, detail }
     }
 
-    /// Reads a code that stands at the start of a reply's text, and what follows it.
+    /// Parses a code at the start of a reply's text, and returns it with the text behind it.
     ///
-    /// Subject and detail have one to three digits, without leading zeros (RFC 3463 2); a text that
-    /// merely starts like a number (`5.1 users`) is no code.
+    /// Subject and detail have one to three digits (RFC 3463 2). Text that only starts like a number (`5.1 users`) is
+    /// not a code.
     #[must_use]
     pub fn split_prefix(text: &str) -> Option<(Self, &str)> {
         let (code, rest) = text.split_once(' ').unwrap_or((text, ""));
@@ -70,45 +68,44 @@ impl TryFrom<String> for Enhanced {
     }
 }
 
-/// What the first digit of a reply means to the one who waits for it (RFC 5321 4.2.1).
+/// Meaning of a reply's first digit (RFC 5321 4.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// 2yz: done.
+    /// 2yz: success.
     Completed,
-    /// 3yz: go on.
+    /// 3yz: continue.
     Intermediate,
-    /// 4yz: not now.
+    /// 4yz: temporary failure.
     Transient,
-    /// 5yz: not ever.
+    /// 5yz: permanent failure.
     Permanent,
 }
 
-/// An SMTP reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SmtpReply {
-    /// The three digits, 200 to 599.
+    /// Reply code, 200 to 599.
     pub code: u16,
-    /// The enhanced status code, when there is one.
+    /// The enhanced status code, if present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enhanced: Option<Enhanced>,
-    /// The text, line by line, without codes and line ends. Never empty.
+    /// Text lines without codes and line ends. Never empty.
     pub lines: Vec<Cow<'static, str>>,
 }
 
 impl SmtpReply {
-    /// A reply of one line with an enhanced status code.
+    /// Creates a one-line reply with an enhanced status code.
     #[must_use]
     pub fn new(code: u16, enhanced: Enhanced, text: impl Into<Cow<'static, str>>) -> Self {
         Self { code, enhanced: Some(enhanced), lines: vec![text.into()] }
     }
 
-    /// A reply without an enhanced status code: greetings, 3yz and the reply to EHLO carry none (RFC 2034 4).
+    /// Creates a reply without an enhanced status code: greetings, 3yz and the EHLO reply have none (RFC 2034 4).
     #[must_use]
     pub fn without_enhanced(code: u16, text: impl Into<Cow<'static, str>>) -> Self {
         Self { code, enhanced: None, lines: vec![text.into()] }
     }
 
-    /// Reads a reply as it is shown in one line: `550 5.1.1 user unknown`.
+    /// Parses the one-line form: `550 5.1.1 user unknown`.
     #[must_use]
     pub fn parse_line(line: &str) -> Option<Self> {
         let line = line.trim();
@@ -119,8 +116,8 @@ impl SmtpReply {
         Some(Self { code, enhanced, lines: vec![text.trim_start().to_owned().into()] })
     }
 
-    /// What the first digit says. A code outside the grammar counts as transient: nobody's mail is
-    /// thrown away because a server speaks badly.
+    /// Severity by the first digit. An invalid code counts as transient, so that a malformed reply does not fail the
+    /// mail.
     #[must_use]
     pub fn severity(&self) -> Severity {
         match self.code {
@@ -131,7 +128,7 @@ impl SmtpReply {
         }
     }
 
-    /// The text in one line.
+    /// All text lines joined by blanks.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match self.lines.as_slice() {
@@ -140,11 +137,10 @@ impl SmtpReply {
         }
     }
 
-    /// Appends the reply as it goes over the wire: every line with the code, the enhanced status
-    /// code repeated on each (RFC 2034 4), CRLF at the end.
+    /// Appends the reply in wire format: each line with the code and the enhanced status code (RFC 2034 4), ended by
+    /// CRLF.
     ///
-    /// Control characters and bytes outside ASCII become `?`, so that text that came from outside
-    /// cannot forge a second reply line.
+    /// Control characters and non-ASCII characters become `?`, so that untrusted text cannot forge another reply line.
     pub fn write_to(&self, out: &mut Vec<u8>) {
         let last = self.lines.len().saturating_sub(1);
         for (n, line) in self.lines.iter().enumerate() {
@@ -160,7 +156,7 @@ impl SmtpReply {
 }
 
 impl fmt::Display for SmtpReply {
-    /// `550 5.1.1 user unknown`, in one line.
+    /// One-line form: `550 5.1.1 user unknown`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:03}", self.code)?;
         if let Some(enhanced) = self.enhanced {

@@ -1,47 +1,39 @@
-//! The request log: what is kept of an API request (completions-email.md 2.7).
+//! The request log: one entry per API request (completions-email.md 2.7).
 //!
-//! Neither query nor body nor header is kept, and of the path no address: what remains finds a request
-//! and tells what became of it.
+//! Query, body and headers are not stored, and email addresses in the path are redacted. The entry is enough to find a
+//! request and its result.
 
 use jiff::Timestamp;
 
 use crate::id::{AccountId, ApiKeyId, RequestId, UserId};
 
-/// How long a request is kept.
+/// Retention of entries: 30 days.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
-/// A path longer than this is cut.
+/// Longer paths are truncated.
 const PATH_CHARS_MAX: usize = 200;
-/// Stands for what is not kept.
+/// Replacement for a redacted path segment.
 const REDACTED: &str = "[redacted]";
 
-/// A request that was answered.
+/// An API request and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedRequest {
-    /// Its id.
     pub id: RequestId,
-    /// Whose.
     pub account: AccountId,
-    /// The key it came with.
     pub api_key: Option<ApiKeyId>,
-    /// The user whose session it came with.
+    /// The user of the session, if a session authenticated the request.
     pub user: Option<UserId>,
-    /// The method.
     pub method: String,
-    /// The path, redacted.
     pub path: String,
-    /// What was asked for: the operation's id.
+    /// The operation id of the API.
     pub operation: String,
-    /// The answer's status.
+    /// HTTP status of the response.
     pub status: u16,
-    /// The error's code.
     pub error_code: Option<String>,
-    /// How long it took, in milliseconds.
     pub duration_ms: u32,
-    /// When it came.
     pub created_at: Timestamp,
 }
 
-/// A path without what it may say of people: a part with an address in it is left out.
+/// Redacts path segments that contain an email address.
 #[must_use]
 pub fn redact_path(path: &str) -> String {
     let says_much = |part: &str| part.contains('@') || part.to_ascii_lowercase().contains("%40");

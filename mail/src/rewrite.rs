@@ -1,8 +1,7 @@
-//! Rewriting a finished message: a link is put in, or its bodies are exchanged; everything else stays the
-//! client's bytes.
+//! Rewrites a finished message: inserts an unsubscribe link, or replaces its bodies. All other bytes stay the client's.
 //!
-//! A part is changed inside its own transfer encoding: its header, its character set, the structure around
-//! it and every other part stay as they came.
+//! A part is changed within its own transfer encoding. Its header, its character set, the surrounding structure and all
+//! other parts are unchanged.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,15 +18,15 @@ use crate::address::Mailbox;
 use crate::compose;
 use crate::message::{HeaderField, parse_fields};
 use crate::mime;
-use crate::service;
+use crate::service_headers;
 use crate::template::RenderedTemplate;
 use crate::unsubscribe;
 
 /// RFC 2045 6.8: lines of 76 characters.
 const BASE64_LINE_BYTES: usize = 76;
 
-/// A message with an unsubscribe link: where its subject and its texts say `{{unsubscribe_url}}`, and in
-/// header fields of ours, instead of the client's (RFC 8058).
+/// Inserts an unsubscribe link in place of `{{unsubscribe_url}}` in the subject and the texts, and replaces the
+/// client's List-Unsubscribe fields (RFC 8058).
 #[must_use]
 pub fn insert_unsubscribe_link(message: &[u8], url: &str) -> Vec<u8> {
     let (fields, body) = parse_fields(message);
@@ -46,7 +45,7 @@ pub fn insert_unsubscribe_link(message: &[u8], url: &str) -> Vec<u8> {
     }
     let mut at = body;
     for (range, bytes) in link_in_parts(message, url) {
-        // What the two readings of the header do not agree about stays.
+        // Parts whose offsets conflict with the parsed header are left unchanged.
         let Some(before) = message.get(at..range.start) else { continue };
         out.extend_from_slice(before);
         out.extend_from_slice(&bytes);
@@ -57,14 +56,14 @@ pub fn insert_unsubscribe_link(message: &[u8], url: &str) -> Vec<u8> {
 }
 
 fn link_in_subject(message: &[u8], field: &HeaderField, url: &str) -> Option<String> {
-    let subject = service::decode_value(message, field).ok()?;
+    let subject = service_headers::decode_value(message, field).ok()?;
     match unsubscribe::insert_link(&subject, url) {
         Cow::Owned(linked) => Some(linked),
         Cow::Borrowed(_) => None,
     }
 }
 
-/// The texts of a message that say the token: where they lie, and what goes there.
+/// Finds the text parts with the placeholder: their byte ranges and their new bytes.
 fn link_in_parts(message: &[u8], url: &str) -> Vec<(Range<usize>, Vec<u8>)> {
     let Some(parsed) = mime::parse(&MessageParser::default(), message) else { return Vec::new() };
     let mut ids: Vec<u32> = parsed.html_body.iter().chain(&parsed.text_body).copied().collect();
@@ -85,7 +84,7 @@ fn range_of(start: u32, end: u32) -> Range<usize> {
     usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX)
 }
 
-/// The bytes of a part with the link, in the encoding that it has.
+/// The bytes of a part with the link, in its transfer encoding.
 fn link_in_part(bytes: &[u8], encoding: Encoding, url: &str) -> Option<Vec<u8>> {
     match encoding {
         Encoding::None => link_in_text(bytes, url),
@@ -105,8 +104,8 @@ fn link_in_part(bytes: &[u8], encoding: Encoding, url: &str) -> Option<Vec<u8>> 
     }
 }
 
-/// Text with the link; none when it does not say the token. The token is ASCII and so is the link: whatever
-/// the character set makes of the other bytes, they stay.
+/// Inserts the link in a text; `None` if there is no placeholder. Placeholder and link are ASCII, so all other bytes
+/// stay unchanged in any character set.
 fn link_in_text(bytes: &[u8], url: &str) -> Option<Vec<u8>> {
     memchr::memmem::find(bytes, b"unsubscribe_url")?;
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -115,7 +114,7 @@ fn link_in_text(bytes: &[u8], url: &str) -> Option<Vec<u8>> {
             Cow::Borrowed(_) => None,
         };
     }
-    // A character for each byte, and back.
+    // Maps each byte to a character, and back.
     let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
     match unsubscribe::insert_link(&text, url) {
         Cow::Owned(linked) => linked.chars().map(|c| u8::try_from(c).ok()).collect(),
@@ -123,8 +122,8 @@ fn link_in_text(bytes: &[u8], url: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// A message with the bodies of a template instead of its own. Its header and its files stay; the subject
-/// and the reply addresses of the template are taken where it has none.
+/// Replaces the bodies of a message by those of a template. Other header fields and attachments stay; the template's
+/// subject and Reply-To are used if the message has none.
 #[must_use]
 pub fn replace_bodies(message: &[u8], rendered: &RenderedTemplate, reply_to: &[Mailbox]) -> Vec<u8> {
     let (fields, _) = parse_fields(message);
@@ -134,12 +133,12 @@ pub fn replace_bodies(message: &[u8], rendered: &RenderedTemplate, reply_to: &[M
     for field in &fields {
         let is_mime = is_content(message, field) || field.has_name(message, "MIME-Version");
         let is_replaced = subject.is_some() && field.has_name(message, "Subject");
-        if !is_mime && !is_replaced && !service::is_service_field(message, field) {
+        if !is_mime && !is_replaced && !service_headers::is_service_field(message, field) {
             out.extend_from_slice(&message[field.start..field.end]);
         }
     }
     if !out.is_empty() && !out.ends_with(b"\n") {
-        // All that came was a line without an end.
+        // The input was a line without a line end.
         out.extend_from_slice(b"\r\n");
     }
     if let Some(subject) = subject {
@@ -158,7 +157,7 @@ pub fn replace_bodies(message: &[u8], rendered: &RenderedTemplate, reply_to: &[M
     let boundary = unique_boundary(message);
     out.extend_from_slice(format!("Content-Type: multipart/mixed; boundary=\"{boundary}\"\r\n").as_bytes());
     if !files.iter().all(|file| file.is_ascii()) {
-        // RFC 2045 6.4: what holds a part of eight bits says so too.
+        // RFC 2045 6.4: a multipart with an 8bit part must declare 8bit.
         out.extend_from_slice(b"Content-Transfer-Encoding: 8bit\r\n");
     }
     for part in std::iter::once(&bodies).chain(&files) {
@@ -169,22 +168,22 @@ pub fn replace_bodies(message: &[u8], rendered: &RenderedTemplate, reply_to: &[M
     out
 }
 
-/// Whether a message has a subject that says something.
+/// Returns whether a message has a non-empty subject.
 #[must_use]
 pub fn has_subject(message: &[u8]) -> bool {
     let (fields, _) = parse_fields(message);
     let subject = fields.iter().find(|field| field.has_name(message, "Subject"));
-    subject.is_some_and(|field| service::decode_value(message, field).is_ok_and(|text| !text.is_empty()))
+    subject.is_some_and(|field| service_headers::decode_value(message, field).is_ok_and(|text| !text.is_empty()))
 }
 
-/// Whether a message has files.
+/// Returns whether a message has attachments.
 #[must_use]
 pub fn has_attachments(message: &[u8]) -> bool {
     let parsed = mime::parse(&MessageParser::default(), message);
     parsed.is_some_and(|parsed| attachment_parts(&parsed).next().is_some())
 }
 
-/// The parts of a message that are files: all that is no text to read, but for other forms of that text.
+/// The attachments of a message: all parts that are not text, except alternatives of the text.
 fn attachment_parts<'a, 'x>(parsed: &'a Message<'x>) -> impl Iterator<Item = &'a MessagePart<'x>> {
     let is_choice = |part: &MessagePart<'_>| {
         part.content_type().and_then(|kind| kind.subtype()).is_some_and(|kind| kind == "alternative")
@@ -203,7 +202,7 @@ fn attachment_parts<'a, 'x>(parsed: &'a Message<'x>) -> impl Iterator<Item = &'a
     ids.filter_map(|id| parsed.parts.get(usize::try_from(*id).ok()?))
 }
 
-/// The files of a message, each with the fields that are about it, as they came.
+/// The attachments of a message, each with its original `Content-*` fields.
 fn raw_attachment_parts(message: &[u8], parsed: &Message<'_>) -> Vec<Vec<u8>> {
     let raw = |part: &MessagePart<'_>| {
         let header = message.get(range_of(part.offset_header, part.offset_body))?;
@@ -225,7 +224,8 @@ fn is_content(message: &[u8], field: &HeaderField) -> bool {
     name.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
 }
 
-/// A boundary that stands in no part: whoever wants one to has to find a text that says its own sum.
+/// Creates a boundary that no part contains, derived from the message's hash: a collision requires a text that contains
+/// its own hash.
 fn unique_boundary(message: &[u8]) -> String {
     let sum: [u8; 32] = Sha256::digest(message).into();
     sum.iter().take(16).fold("=_".to_owned(), |text, byte| format!("{text}{byte:02x}"))

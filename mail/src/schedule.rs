@@ -1,51 +1,48 @@
-//! A schedule: when an email is to be sent that was accepted to be sent later, and what became of that.
+//! The schedule of an email that is sent later.
 //!
-//! `waiting → released`, or `waiting → cancelled`; what is due and may not be sent (its domain is not
-//! verified any more, say) is held and tried again, until it fails. The message lies composed and unsigned
-//! until it is released: it is dated and signed then.
+//! `waiting → released`, or `waiting → cancelled`. If the email is due but cannot be sent (for example, its domain is
+//! no longer verified), it is held and retried until it fails. The message is stored composed but unsigned; it is dated
+//! and signed at its release.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::recipient::DsnOptions;
 
-/// Where a scheduled email is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleState {
-    /// To be sent at its time; may be rescheduled and cancelled.
+    /// Waiting for its time; can be rescheduled and cancelled.
     Waiting,
-    /// Due, and not to be sent yet.
+    /// Due, but held.
     Held,
-    /// In the queue, since then.
+    /// In the queue since this time.
     Released(Timestamp),
-    /// Taken back, then.
+    /// Cancelled at this time.
     Cancelled(Timestamp),
-    /// Given up, then: it was due, and might not be sent.
+    /// Given up at this time: it was due, but could not be sent.
     Failed(Timestamp),
 }
 
-/// The schedule of an email, and what its release needs to know.
+/// The schedule of an email, and the data for its release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
-    /// When it is to be sent.
     pub scheduled_at: Timestamp,
-    /// Where it is.
     pub state: ScheduleState,
-    /// When it is looked at next; `scheduled_at`, until it is held.
+    /// Time of the next check; equals `scheduled_at` until the email is held.
     pub due: Timestamp,
-    /// The part of the task space whose owner releases it.
+    /// Task partition whose owner releases the email.
     pub partition: u16,
     /// The message needs SMTPUTF8.
     pub smtputf8: bool,
-    /// REQUIRETLS was asked.
+    /// The client requested REQUIRETLS.
     pub require_tls: bool,
-    /// What the client asked to be told of each recipient; none where nothing was asked.
+    /// DSN options per recipient; empty if none were given.
     pub notify: Vec<DsnOptions>,
 }
 
 impl Schedule {
-    /// Whether it is still to be sent.
+    /// Returns whether the email is still to be sent.
     #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self.state, ScheduleState::Waiting | ScheduleState::Held)

@@ -1,23 +1,21 @@
-//! The header fields beside From that name who sends a message: Sender (RFC 5322 3.6.2), Resent-From and Resent-Sender
-//! (3.6.6). Mail programs show them ("on behalf of"), so an account may not name somebody else's domain in them.
+//! Sender domains beside From: Sender (RFC 5322 3.6.2), Resent-From and Resent-Sender (3.6.6). Mail clients show them
+//! ("on behalf of"), so an account may only use its own domains in them.
 //!
-//! The fields are searched for domains rather than parsed: whatever an odd spelling means to a reader, its domain is
-//! found.
+//! The fields are searched for domains instead of parsed, so that malformed addresses cannot hide a domain.
 
 use std::collections::BTreeSet;
 
 use crate::address::DomainName;
 use crate::message::{HeaderField, MessageError};
 
-/// The fields.
 const NAMES: &[&str] = &["Sender", "Resent-From", "Resent-Sender"];
-/// Different domains that they may name together. Each is looked up before the message is accepted.
+/// Maximum number of different domains. Each is looked up before the message is accepted.
 pub const DOMAINS_MAX: usize = 16;
 
-/// The domains that these fields of a message name.
+/// Returns the domains in the sender fields of a message.
 ///
 /// # Errors
-/// [`MessageError::SenderDomains`]: they name more than [`DOMAINS_MAX`].
+/// Returns [`MessageError::SenderDomains`] if there are more than [`DOMAINS_MAX`].
 pub(crate) fn sender_domains(message: &[u8], fields: &[HeaderField]) -> Result<BTreeSet<DomainName>, MessageError> {
     let mut found = BTreeSet::new();
     for field in fields.iter().filter(|field| NAMES.iter().any(|name| field.has_name(message, name))) {
@@ -30,7 +28,7 @@ pub(crate) fn sender_domains(message: &[u8], fields: &[HeaderField]) -> Result<B
     Ok(found)
 }
 
-/// Adds what stands behind each `@`. Blanks around dots are taken out first (RFC 5322 4.4, `obs-domain`).
+/// Collects the domain behind each `@`. Blanks around dots are removed first (RFC 5322 4.4, `obs-domain`).
 fn collect_domains(value: &str, into: &mut BTreeSet<DomainName>) {
     let joined: String = value.chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect();
     for behind in joined.split('@').skip(1) {

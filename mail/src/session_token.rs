@@ -1,8 +1,7 @@
-//! What a browser keeps of a session, in a cookie: of a user's, or of a partner's at the portal.
+//! Session cookies of users and of partners at the portal.
 //!
-//! A token says whose session it is, so that one read finds it, and holds 32 bytes of chance; the store has its hash. The
-//! token that defends against forged requests is derived from it: who can read the cookie's value can make it, and nobody
-//! else.
+//! A token contains the ids of its session, so that one read finds the session, and 32 random bytes. The store holds
+//! its hash. The CSRF token is derived from the session token, so only holders of the cookie can compute it.
 
 use std::fmt;
 
@@ -13,14 +12,12 @@ use sha2::{Digest, Sha256};
 use crate::credential::SecretHash;
 use crate::id::{AccountId, PartnerId, SessionId, UserId};
 
-/// Who can be signed in.
+/// A kind of person who can sign in.
 pub trait SessionOwner: Copy + Eq {
-    /// What the derived token is made with, so that those of one kind are none of another.
+    /// Hash prefix of the CSRF token, different per kind.
     const DERIVED_WITH: &'static [u8];
 
-    /// The bytes of the id.
     fn bytes(self) -> [u8; 16];
-    /// Back from these.
     fn of_bytes(bytes: [u8; 16]) -> Self;
 }
 
@@ -43,14 +40,10 @@ signs_in! {
     PartnerId b"portal form ";
 }
 
-/// A session's token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionCookieToken<P> {
-    /// To which account.
     pub account: AccountId,
-    /// Who.
     pub who: P,
-    /// Which session.
     pub session: SessionId,
     secret: [u8; 32],
 }
@@ -65,13 +58,12 @@ impl<P> fmt::Debug for SessionCookieToken<P> {
 const TOKEN_BYTES: usize = 16 + 16 + 16 + 32;
 
 impl<P: SessionOwner> SessionCookieToken<P> {
-    /// The token of a new session.
     #[must_use]
     pub fn new((account, who): (AccountId, P), session: SessionId, secret: [u8; 32]) -> Self {
         Self { account, who, session, secret }
     }
 
-    /// Reads a cookie's value; `None` when it is no token.
+    /// Parses a cookie value; `None` if it is malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes: [u8; TOKEN_BYTES] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
@@ -91,19 +83,19 @@ impl<P: SessionOwner> SessionCookieToken<P> {
         [&ids[..], &self.secret].concat()
     }
 
-    /// The cookie's value.
+    /// The cookie value.
     #[must_use]
     pub fn text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.bytes())
     }
 
-    /// What is stored of it.
+    /// The hash to store.
     #[must_use]
     pub fn hash(&self) -> SecretHash {
         SecretHash::from_bytes(&self.bytes())
     }
 
-    /// What a call or a form that changes something must bring beside the cookie.
+    /// The CSRF token that a state-changing request must carry in addition to the cookie.
     #[must_use]
     pub fn csrf(&self) -> String {
         let digest = Sha256::new().chain_update(P::DERIVED_WITH).chain_update(self.bytes()).finalize();

@@ -1,12 +1,12 @@
-//! The domain of recipients that behave: `postrider dev` answers for them as mail hosts do.
+//! The simulator domain: `postrider dev` simulates the mail hosts of its recipients.
 
 use crate::address::Address;
 
-/// Their domain (RFC 6761 6.2: nobody's).
+/// The simulator domain (RFC 6761 6.2: reserved for tests).
 pub const DOMAIN: &str = "simulator.postrider.test";
 
-/// Whether an address is one of them. These are not suppressed for what happens to mail to them: there is no mailbox, and a
-/// developer sends to them again.
+/// Returns whether an address is simulated. Simulated addresses are never suppressed after bounces or complaints, so
+/// that developers can send to them again.
 #[must_use]
 pub fn is_simulated(address: &Address) -> bool {
     address.domain().as_str() == DOMAIN

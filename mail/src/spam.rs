@@ -1,44 +1,40 @@
-//! Is it spam? A small set of rules over what is known without a look into the text: where a message comes
-//! from, and how it is made. Points add up; [`MARKED_FROM`] of them mark.
+//! Built-in spam rules over authentication, headers and attachment names; the text is only searched for GTUBE. Points
+//! add up, and [`SPAM_THRESHOLD`] marks a message as spam.
 //!
-//! SPF or DMARC failure marks by itself (completions-email.md 4). A failed SPF of a message whose author is
-//! proven otherwise does not: that is how forwarded mail looks (RFC 7489 6.7).
+//! A failure of SPF or DMARC marks by itself (completions-email.md 4). A failed SPF does not count if DMARC passes:
+//! forwarded mail fails SPF (RFC 7489 6.7).
 
 use crate::received::{AuthResult, AuthenticationResults, ReceivedHeader, SpamScore, SpamStatus};
 
-/// Points that mark.
+/// Score from which a message is spam.
 pub const SPAM_THRESHOLD: SpamScore = SpamScore(50);
-/// The text by which filters are tried out (GTUBE).
+/// The GTUBE test string.
 const GTUBE: &[u8] = b"XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X";
-/// How much of a message it is looked for in.
+/// Bytes of a message that are searched for GTUBE.
 const GTUBE_WITHIN_BYTES: usize = 64 << 10;
-/// Ends of names of files that run where they are opened.
+/// File name extensions of executable files.
 const EXECUTABLE_EXTENSIONS: &[&str] = &[
     ".exe", ".scr", ".com", ".bat", ".cmd", ".pif", ".vbs", ".js", ".jse", ".wsf", ".hta", ".lnk", ".msi", ".ps1",
     ".iso",
 ];
 
-/// What the rules look at.
+/// Input of the rules.
 #[derive(Debug, Clone, Copy)]
 pub struct SpamSignals<'a> {
-    /// Where it comes from.
     pub auth: AuthenticationResults,
-    /// The peer's address and name lead to each other.
+    /// Result of the iprev check (RFC 8601 2.7.3): forward-confirmed reverse DNS of the client.
     pub iprev: AuthResult,
-    /// It has one From field with one address.
+    /// The message has one From field with one address.
     pub has_author: bool,
-    /// It is on a list of bad addresses.
+    /// The client's IP address is on a block list.
     pub is_listed: bool,
-    /// What its header says.
     pub heading: &'a ReceivedHeader,
-    /// It has a Date field.
     pub has_date: bool,
-    /// The message.
     pub message: &'a [u8],
 }
 
 impl SpamSignals<'_> {
-    /// Whether it fails by where it comes from, whatever is in it.
+    /// Returns whether the message fails by authentication or reputation alone, whatever its contents.
     #[must_use]
     pub fn fails_authentication(&self) -> bool {
         let proven = self.auth.dmarc == AuthResult::Pass;
@@ -48,7 +44,6 @@ impl SpamSignals<'_> {
             || self.auth.spf == AuthResult::Fail && !proven
     }
 
-    /// Its points.
     #[must_use]
     pub fn score(&self) -> SpamScore {
         let proven = self.auth.dmarc == AuthResult::Pass;
@@ -77,7 +72,7 @@ impl SpamSignals<'_> {
     }
 }
 
-/// What so many points mean.
+/// Returns the status for a score.
 #[must_use]
 pub fn spam_status(score: SpamScore) -> SpamStatus {
     if score >= SPAM_THRESHOLD { SpamStatus::Spam } else { SpamStatus::NotSpam }

@@ -1,19 +1,19 @@
-//! Suppressions and opt-outs: to whom nothing is sent, why, and for how long.
+//! Suppressions and opt-outs: which addresses receive no mail, the reason, and the duration.
 //!
 //! ```text
-//! what happened ─► Grounds ─┐
-//!                           ├─► follow ─► the suppression as it is now (or: it stays as it is)
-//! what there was ───────────┘
+//! new SuppressionCause ─────┐
+//!                           ├─► apply_cause ─► the updated suppression, or no change
+//! existing Suppression ─────┘
 //! ```
 //!
-//! A suppression is about an address or, as `@domain.tld`, about every address of a domain; one of each
-//! at a time. An opt-out is about an address and a category. Addresses are compared without regard to
-//! case, in the form that [`address_key`] gives. The rules (completions-email.md 0, 2.9):
+//! A suppression covers an address or, as `@domain.tld`, every address of a domain; there is at most one per target.
+//! An opt-out covers an address and a category. Addresses are compared without case, in the form of
+//! [`address_key`]. The rules (completions-email.md 0, 2.9):
 //!
-//! - a hard bounce, a complaint and the recipient's own wish hold for ever;
-//! - a soft bounce holds for a day, the next for a week, then for a month;
-//! - a permanent refusal that blames the sender holds for a day;
-//! - a weaker or shorter one never takes the place of a stronger one; a complaint takes every place.
+//! - a hard bounce, a complaint and an unsubscribe never expire;
+//! - the first soft bounce lasts a day, the second a week, further ones a month;
+//! - a permanent rejection that blames the sender lasts a day;
+//! - a weaker or shorter suppression never replaces a stronger one; a complaint replaces every other.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,70 +25,68 @@ use crate::address::{Address, AddressError, DomainName, Mailbox};
 use crate::email::Category;
 use crate::event::{Event, EventKind};
 use crate::id::{AccountId, EmailId, EventId, OptOutId, SuppressionId};
-use crate::moment;
 use crate::reply::{Enhanced, SmtpReply};
+use crate::timestamp;
 
-/// How long a soft bounce suppresses: the first, the second, all further ones.
+/// Duration of a soft bounce suppression: the first, the second, all further ones.
 const SOFT_BOUNCE_TTLS: [SignedDuration; 3] =
     [SignedDuration::from_hours(24), SignedDuration::from_hours(7 * 24), SignedDuration::from_hours(30 * 24)];
-/// After this long without another, soft bounces are counted from one again.
+/// The soft bounce count is reset this long after the last suppression's end.
 const SOFT_BOUNCE_RESET_AFTER: SignedDuration = SignedDuration::from_hours(90 * 24);
-/// How long a refusal that blames the sender suppresses: it says nothing against the address.
+/// Duration after a rejection that blames the sender, because it says nothing about the address.
 const SMTP_FAILURE_TTL: SignedDuration = SignedDuration::from_hours(24);
-/// What is kept of a server's words.
+/// Maximum length of a stored diagnostic text, in characters.
 const DIAGNOSTIC_CHARS_MAX: usize = 500;
 
-/// Why nothing is sent to somebody.
+/// Reason for a suppression. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum SuppressionReason {
-    /// The destination said for good that there is no such recipient.
+    /// The destination permanently rejected the recipient.
     HardBounce = 1,
-    /// The destination put it off until its time was up.
+    /// The destination deferred the mail until its delivery period ended.
     SoftBounce = 2,
-    /// The recipient called it spam.
+    /// The recipient reported spam.
     Complaint = 3,
-    /// The recipient asked for it.
+    /// The recipient unsubscribed.
     Unsubscribe = 4,
-    /// The destination refused for good, and blamed the sender.
+    /// The destination permanently rejected the mail and blamed the sender.
     SmtpFailure = 5,
-    /// The customer asked for it.
+    /// The customer added it.
     Manual = 6,
-    /// It stood in a list that the customer brought along, which did not say why.
+    /// Imported from a list that states no reason.
     Import = 7,
 }
 
-/// Who said so.
+/// Origin of a suppression or opt-out. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum SuppressionSource {
-    /// The service, by what became of an email.
+    /// The service, after a delivery result.
     System = 1,
-    /// The customer's program.
+    /// The customer, through the API.
     Api = 2,
-    /// The customer, on the dashboard.
+    /// The customer, in the dashboard.
     Dashboard = 3,
-    /// The recipient.
     Recipient = 4,
-    /// A list that was imported.
+    /// An import of a list.
     Import = 5,
 }
 
 macro_rules! words {
     ($noun:ident { $($variant:ident $word:literal)* }) => {
         impl $noun {
-            /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The word on the wire.
+            /// Name in the API.
             #[must_use]
             pub fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word),* }
             }
 
-            /// The one that a word names.
+            /// Parses the name in the API.
             #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)* _ => None }
@@ -103,10 +101,10 @@ words!(SuppressionReason {
 });
 words!(SuppressionSource { System "system" Api "api" Dashboard "dashboard" Recipient "recipient" Import "import" });
 
-/// The form in which addresses are compared: lower case, quotes only where they are needed.
+/// The form in which addresses are compared: lower case, quotes only if needed.
 ///
-/// RFC 5321 2.4 lets a host tell `Ada@` from `ada@`; no host of note does, and who unsubscribed as one
-/// does not want mail as the other.
+/// RFC 5321 2.4 permits hosts to distinguish `Ada@` and `ada@`, but no major host does, and an unsubscribe must cover
+/// both.
 #[must_use]
 pub fn address_key(address: &Address) -> String {
     let local = address.local_part();
@@ -117,19 +115,18 @@ pub fn address_key(address: &Address) -> String {
     format!("{}@{}", bare.unwrap_or(local).to_lowercase(), address.domain())
 }
 
-/// The form in which a whole domain is compared: `@domain.tld`.
+/// The form in which domain targets are compared: `@domain.tld`.
 #[must_use]
 pub fn domain_key(domain: &DomainName) -> String {
     format!("@{domain}")
 }
 
-/// Whom a suppression is about.
+/// Target of a suppression.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum SuppressionTarget {
-    /// One address.
     Address(Address),
-    /// Every address of a domain (of the domains under it, none).
+    /// Every address of a domain, without its subdomains.
     Domain(DomainName),
 }
 
@@ -143,10 +140,10 @@ impl SuppressionTarget {
         }
     }
 
-    /// Reads what people write: an address, with a name or without, or `@domain.tld`.
+    /// Parses user input: an address with or without a display name, or `@domain.tld`.
     ///
     /// # Errors
-    /// It is neither.
+    /// The text is neither.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let text = text.trim();
         if text.starts_with('@') {
@@ -194,14 +191,12 @@ impl fmt::Display for SuppressionTarget {
     }
 }
 
-/// What the destination said.
+/// The destination's reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SmtpDiagnostic {
-    /// The reply code.
     pub smtp_code: Option<u16>,
-    /// The enhanced status code.
     pub enhanced_code: Option<Enhanced>,
-    /// In its words.
+    /// The reply as text, truncated.
     pub diagnostic: String,
 }
 
@@ -215,41 +210,34 @@ impl From<&SmtpReply> for SmtpDiagnostic {
     }
 }
 
-/// The beginning of a text that somebody else wrote.
+/// Truncates a remote text to the stored length.
 #[must_use]
 pub fn truncate_diagnostic(text: &str) -> String {
     text.chars().take(DIAGNOSTIC_CHARS_MAX).collect()
 }
 
-/// Somebody to whom nothing is sent.
+/// A suppressed address or domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suppression {
-    /// Its id.
     pub id: SuppressionId,
-    /// Whose it is.
     pub account: AccountId,
-    /// Whom it is about.
     pub target: SuppressionTarget,
-    /// Why.
     pub reason: SuppressionReason,
-    /// Who said so.
     pub source: SuppressionSource,
-    /// The email that it came of.
+    /// The email whose result caused it.
     pub email: Option<EmailId>,
-    /// What the destination said.
     pub detail: Option<SmtpDiagnostic>,
-    /// What the customer noted.
+    /// The customer's note.
     pub note: Option<String>,
-    /// When it ends; none is never.
+    /// End of the suppression; `None` means that it never expires.
     pub expires_at: Option<Timestamp>,
-    /// How many soft bounces in a row there have been: the next one holds for longer.
+    /// Number of consecutive soft bounces; each one lengthens the next suppression.
     pub soft_bounces: u32,
-    /// When it began.
     pub created_at: Timestamp,
 }
 
 impl Suppression {
-    /// The event that it was made, or taken away (completions-email.md 2.10, "Later events").
+    /// Builds the event that it was created or removed (completions-email.md 2.10, "Later events").
     #[must_use]
     pub fn event(&self, kind: EventKind, id: EventId, at: Timestamp) -> Event {
         Event {
@@ -262,12 +250,12 @@ impl Suppression {
             detail: serde_json::json!({
                 "suppression_id": self.id, "email": self.target.key(), "reason": self.reason,
                 "source": self.source, "email_id": self.email,
-                "expires_at": self.expires_at.map(moment::to_rfc3339), "created_at": moment::to_rfc3339(self.created_at),
+                "expires_at": self.expires_at.map(timestamp::to_rfc3339), "created_at": timestamp::to_rfc3339(self.created_at),
             }),
         }
     }
 
-    /// Whether this one begins something, where that one stood.
+    /// Returns whether this is a new suppression, or renews one that had expired.
     #[must_use]
     pub fn is_newly_active(&self, before: Option<&Self>, now: Timestamp) -> bool {
         before
@@ -275,33 +263,28 @@ impl Suppression {
     }
 }
 
-/// What happened that calls for a suppression.
+/// A cause for a suppression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuppressionCause {
-    /// Whom it is about.
     pub target: SuppressionTarget,
-    /// Why.
     pub reason: SuppressionReason,
-    /// Who said so.
     pub source: SuppressionSource,
-    /// The email that it came of.
+    /// The email whose result caused it.
     pub email: Option<EmailId>,
-    /// What the destination said.
     pub detail: Option<SmtpDiagnostic>,
-    /// What the customer noted.
+    /// The customer's note.
     pub note: Option<String>,
-    /// When it is to end, where the customer may say so; what the service finds ends by the rules.
+    /// Requested end, for manual and imported suppressions; for other reasons the rules determine the end.
     pub expires_at: Option<Timestamp>,
 }
 
 impl SuppressionCause {
-    /// About somebody, for this reason.
     #[must_use]
     pub fn new(target: impl Into<SuppressionTarget>, reason: SuppressionReason, source: SuppressionSource) -> Self {
         Self { target: target.into(), reason, source, email: None, detail: None, note: None, expires_at: None }
     }
 
-    /// With the email that it came of.
+    /// Adds the email whose result caused it.
     #[must_use]
     pub fn with_email(mut self, email: EmailId) -> Self {
         self.email = Some(email);
@@ -323,55 +306,56 @@ impl SuppressionCause {
 }
 
 impl Suppression {
-    /// Whether it holds: it has not ended.
+    /// Returns whether it has not expired.
     #[must_use]
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| end > now)
     }
 
-    /// What follows from new grounds, where `before` stands (if anything does): the suppression as it is
-    /// from now on, or none when it stays as it is. `id` is for one that begins now; one that still holds
-    /// and gets another reason keeps its id and the time of its beginning.
+    /// Applies a new cause to the existing suppression `before`, if any. Returns the updated suppression, or `None` if
+    /// nothing changes. A new suppression gets `id`; an active one with a changed reason keeps its id and creation
+    /// time.
     #[must_use]
     pub fn apply_cause(
         before: Option<&Self>,
-        grounds: SuppressionCause,
+        cause: SuppressionCause,
         account: AccountId,
         id: SuppressionId,
         now: Timestamp,
     ) -> Option<Self> {
-        let counted = before.map_or(0, |before| before.counted_soft_bounces(now));
-        let soft_bounces = counted.saturating_add(u32::from(grounds.reason == SuppressionReason::SoftBounce));
-        let expires_at = grounds.expiry(soft_bounces, now);
-        let holding = before.filter(|before| before.is_active(now));
-        if holding.is_some_and(|before| before.outweighs(grounds.reason, expires_at)) {
+        let earlier_soft_bounces = before.map_or(0, |before| before.counted_soft_bounces(now));
+        let soft_bounces =
+            earlier_soft_bounces.saturating_add(u32::from(cause.reason == SuppressionReason::SoftBounce));
+        let expires_at = cause.expiry(soft_bounces, now);
+        let active = before.filter(|before| before.is_active(now));
+        if active.is_some_and(|before| before.outweighs(cause.reason, expires_at)) {
             return None;
         }
         Some(Self {
-            id: holding.map_or(id, |before| before.id),
+            id: active.map_or(id, |before| before.id),
             account,
-            target: grounds.target,
-            reason: grounds.reason,
-            source: grounds.source,
-            email: grounds.email,
-            detail: grounds.detail,
-            note: grounds.note.or_else(|| holding.and_then(|before| before.note.clone())),
+            target: cause.target,
+            reason: cause.reason,
+            source: cause.source,
+            email: cause.email,
+            detail: cause.detail,
+            note: cause.note.or_else(|| active.and_then(|before| before.note.clone())),
             expires_at,
             soft_bounces,
-            created_at: holding.map_or(now, |before| before.created_at),
+            created_at: active.map_or(now, |before| before.created_at),
         })
     }
 
-    /// Whether this one, which holds, stays in face of another.
+    /// Returns whether this active suppression takes precedence over a new one.
     fn outweighs(&self, reason: SuppressionReason, expires_at: Option<Timestamp>) -> bool {
         match (self.reason, reason) {
             (SuppressionReason::Complaint, _) => true,
             (_, SuppressionReason::Complaint) => false,
-            // What recipients ask for is kept as their wish, whatever else is known of them.
+            // An unsubscribe stays recorded as the recipient's request, whatever else is known.
             (SuppressionReason::Unsubscribe, _) => true,
-            // What holds for good holds without the wish, and must not end with it.
+            // A permanent suppression must not end when the recipient subscribes again.
             (_, SuppressionReason::Unsubscribe) => self.expires_at.is_none(),
-            // It was on its way before the first was known: not another time, the same.
+            // This bounce is of mail sent before the suppression, so it does not count again.
             (SuppressionReason::SoftBounce, SuppressionReason::SoftBounce) => true,
             _ => match (self.expires_at, expires_at) {
                 (None, _) => true,
@@ -387,29 +371,24 @@ impl Suppression {
     }
 }
 
-/// An address that wants no mail of a category.
+/// An address that opted out of a category.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptOut {
-    /// Its id.
     pub id: OptOutId,
-    /// Whose it is.
     pub account: AccountId,
-    /// Who.
     pub address: Address,
-    /// What is not wanted.
+    /// The category that is not sent.
     pub category: Category,
-    /// Who said so.
     pub source: SuppressionSource,
-    /// The email that it came of.
+    /// The email whose link was used.
     pub email: Option<EmailId>,
-    /// Since when.
     pub created_at: Timestamp,
 }
 
-/// The categories that one can opt out of (email-api.md, "Template categories").
+/// The categories that recipients can opt out of (email-api.md, "Template categories").
 pub const OPTIONAL_CATEGORIES: [Category; 2] = [Category::Product, Category::Newsletter];
 
-/// What a category is called on the wire.
+/// Name of a category in the API.
 #[must_use]
 pub fn category_word(category: Category) -> &'static str {
     match category {
@@ -419,7 +398,7 @@ pub fn category_word(category: Category) -> &'static str {
     }
 }
 
-/// What a category is called where people read it.
+/// Name of a category on pages.
 #[must_use]
 pub fn category_label(category: Category) -> &'static str {
     match category {
@@ -429,30 +408,23 @@ pub fn category_label(category: Category) -> &'static str {
     }
 }
 
-/// An address that a send may not reach.
+/// A recipient to whom an email cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockedRecipient {
-    /// Which.
     pub address: Address,
-    /// Why.
     pub reason: BlockReason,
 }
 
-/// Why a send may not reach an address.
+/// Reason why an email cannot be sent to an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockReason {
-    /// It is suppressed.
     Suppressed {
-        /// By this suppression.
         id: SuppressionId,
-        /// For this reason.
         reason: SuppressionReason,
     },
-    /// It opted out of the category.
+    /// The address opted out of the category.
     OptedOut {
-        /// By this opt-out.
         id: OptOutId,
-        /// Of this category.
         category: Category,
     },
 }
@@ -509,7 +481,7 @@ mod tests {
         for any in R::ALL {
             assert_eq!(follow(Some(&complaint), *any, 2), None, "{any:?}");
         }
-        // A block that holds for good is not replaced by a wish: it would end with the wish.
+        // An unsubscribe does not replace a permanent suppression, which would then end with the unsubscribe.
         assert_eq!(follow(Some(&hard), R::Unsubscribe, 1), None);
         let wish = follow(follow(None, R::SoftBounce, 0).as_ref(), R::Unsubscribe, 1).unwrap();
         assert_eq!(follow(Some(&wish), R::HardBounce, 1), None);
@@ -539,7 +511,7 @@ mod tests {
     }
 
     proptest! {
-        /// However grounds follow each other: nobody is let free earlier than was said before.
+        /// No sequence of causes makes a suppression end earlier.
         #[test]
         fn nothing_shortens_a_suppression(steps in proptest::collection::vec((any_reason(), 0i64..400), 1..20)) {
             let (mut now, mut stands) = (0, None::<Suppression>);

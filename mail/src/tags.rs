@@ -1,18 +1,18 @@
-//! The rules of tags, which both doors keep: how many, how long, which names.
+//! Limits of tags, for the API and for SMTP: number, length, characters.
 
 use crate::email::Tag;
 
-/// Tags of an email (email-api.md "Limits").
+/// Maximum number of tags of an email (email-api.md "Limits").
 pub const TAGS_MAX: usize = 10;
-/// A tag's name, and its value: they are stored and sent along with every event.
+/// Maximum bytes of a tag's name and of its value; every event carries both.
 pub const TAG_BYTES_MAX: usize = 256;
-/// What is shown of a name that somebody made up.
+/// Characters of an invalid name that an error shows.
 const NAME_SHOWN_CHARS_MAX: usize = 64;
 
-/// No control characters (a line end among them), bounded.
+/// Checks that a text is at most `bytes_max` long and has no control characters or line ends.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the reason, to be appended to the field's name.
 pub fn check_line(text: &str, bytes_max: usize) -> Result<(), String> {
     if text.len() > bytes_max {
         return Err(format!("is longer than {bytes_max} bytes"));
@@ -23,22 +23,22 @@ pub fn check_line(text: &str, bytes_max: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the name of a tag.
+/// Validates the name of a tag.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the reason.
 pub fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() {
         return Err("the name is empty".to_owned());
     }
-    // Filters are written `tag=name:value`.
+    // Filters have the form `tag=name:value`.
     if name.contains(':') {
         return Err("the name must not contain a colon".to_owned());
     }
     check_line(name, TAG_BYTES_MAX)
 }
 
-/// What is wrong with tags together, each of which will do: too many, or a name that stands twice.
+/// Checks a list of valid tags: returns an error if there are too many, and one for each duplicate name.
 #[must_use]
 pub fn tag_errors(tags: &[Tag]) -> Vec<String> {
     let mut faults = Vec::new();

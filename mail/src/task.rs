@@ -1,8 +1,7 @@
-//! A task: one piece of delivery work, one recipient of one email, due at a time.
+//! A task: the delivery of one email to one recipient, due at a time.
 //!
-//! The task holds all that an attempt needs but the message's bytes, so that the queue reads one
-//! row and one body. Tasks lie in queues, one for each (destination domain, class, account); the
-//! order of their keys is queue by queue, then due time.
+//! A task holds all data of an attempt except the message's bytes, so the queue reads one row and one body. Each
+//! (destination domain, class, account) has its own queue; task keys sort by queue, then by due time.
 
 use std::time::Duration;
 
@@ -16,26 +15,24 @@ use crate::email::{Category, Priority};
 use crate::id::{AccountId, EmailId};
 use crate::recipient::{DsnOptions, RecipientKind};
 
-/// In which order ready tasks of one destination go: by class, weighted, so that a password reset
-/// never waits behind a million newsletters and newsletters never starve.
+/// Priority class of a task. Ready tasks of one destination are sent by weighted class: a password reset never waits
+/// behind a million newsletters, and newsletters are never starved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskClass {
-    /// Has `expires_in`: worthless soon.
+    /// Has `expires_in`, so it must be delivered soon.
     Expiring = 0,
-    /// Transactional.
     Transactional = 1,
-    /// Product news.
+    /// Product updates.
     Product = 2,
-    /// Broadcasts.
     Newsletter = 3,
 }
 
 impl TaskClass {
-    /// All, in order of weight.
+    /// All classes in order of weight.
     pub const ALL: [Self; 4] = [Self::Expiring, Self::Transactional, Self::Product, Self::Newsletter];
 
-    /// Its word.
+    /// Name in metrics, in the log and in stored rows.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -46,7 +43,7 @@ impl TaskClass {
         }
     }
 
-    /// Back from a storage key's byte.
+    /// Parses the byte of a storage key.
     #[must_use]
     pub fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.get(usize::from(byte)).copied()
@@ -63,136 +60,123 @@ impl From<Category> for TaskClass {
     }
 }
 
-/// The queue that a task lies in.
+/// The queue of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueueName {
-    /// The part of the task space that it lies in, which one node owns.
+    /// The task partition, which one node owns.
     pub partition: u16,
-    /// The destination domain.
     pub domain: DomainName,
-    /// The class.
     pub class: TaskClass,
-    /// Whose mail it is.
     pub account: AccountId,
 }
 
-/// What names a task for ever: the recipient of an email.
+/// Permanent identity of a task: the recipient of an email.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId {
-    /// The email.
     pub email: EmailId,
-    /// The recipient's place in it.
+    /// Index of the recipient in the email.
     pub recipient: u16,
 }
 
-/// What a task asks of TLS, beyond what the operator asks of all mail.
+/// TLS requirement of a task, in addition to the operator's requirement for all mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TaskTlsRequirement {
-    /// Nothing.
     Opportunistic = 0,
-    /// Never in the clear; any certificate.
+    /// TLS with any certificate.
     Enforced = 1,
-    /// A certificate that holds.
+    /// TLS with a valid certificate.
     Verified = 2,
 }
 
-/// When its sender wants a message delivered by (RFC 2852).
+/// Deliver-by time of a message (RFC 2852).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliverByTime {
-    /// Until then.
     pub at: Timestamp,
-    /// After it, nobody is to have it any more; else the sender is told that it is late.
+    /// After `at`, the message is returned (BY mode R); otherwise the sender receives a delay DSN (mode N).
     pub returns: bool,
 }
 
-/// One recipient of one email, to be delivered.
+/// The delivery of one email to one recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// What names it.
     pub id: TaskId,
-    /// The part of the task space that it lies in: chosen when it is accepted, for good.
+    /// The task partition, assigned when the email is accepted and never changed.
     pub partition: u16,
-    /// Whose mail it is.
     pub account: AccountId,
-    /// Its class.
     pub class: TaskClass,
-    /// When it is due.
+    /// Time of the next attempt.
     pub due: Timestamp,
-    /// Where to.
+    /// The recipient's address.
     pub address: Address,
-    /// In which header field the recipient stands.
+    /// The header field that names the recipient.
     pub kind: RecipientKind,
-    /// The sending domain, whose return path is used; none for mail of the service's own, which
-    /// goes out with the null reverse path.
+    /// The sending domain, whose return path is used; `None` for mail of the service itself, which is sent with the
+    /// null reverse path.
     pub domain: Option<DomainName>,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: u32,
-    /// How often a destination answered 4yz: tells a soft bounce from a failure when time is up.
+    /// Number of 4yz replies: at expiry they distinguish a soft bounce from a failure.
     pub replies: u32,
-    /// When the email was accepted.
     pub accepted_at: Timestamp,
-    /// When delivery is given up.
+    /// End of the delivery period.
     pub expires_at: Timestamp,
-    /// The client said until when it is worth anything (`expires_in`, BY): it does not go later.
+    /// The client set a deadline (`expires_in`, BY), after which the email is not sent.
     pub has_deadline: bool,
     /// Size of the message in bytes.
     pub size_bytes: u64,
     /// The message or its envelope needs SMTPUTF8 (RFC 6531).
     pub smtputf8: bool,
-    /// REQUIRETLS was asked (RFC 8689).
+    /// The client requested REQUIRETLS (RFC 8689).
     pub require_tls: bool,
-    /// The sending domain's mail never goes in the clear.
+    /// The sending domain requires TLS for its mail.
     pub tls_enforced: bool,
-    /// Neither the host's word nor the domain's about TLS counts (RFC 8689 5): the sender wants it to arrive.
+    /// The sender overrides TLS policies of the destination (`TLS-Required: No`, RFC 8689 5).
     pub tls_optional: bool,
     /// The message has bytes above 127.
     pub eight_bit: bool,
-    /// What the client asked to be told.
     pub notify: DsnOptions,
     /// ENVID, decoded.
     pub envelope_id: Option<String>,
     /// RET=FULL.
     pub return_full: bool,
-    /// When it is to be delivered by, as the next host is told.
+    /// Deliver-by time, passed on to the next host.
     pub by: Option<DeliverByTime>,
-    /// How pressing its sender finds it, as the next host is told (RFC 6710).
+    /// Priority, passed on to the next host (RFC 6710).
     pub priority: Option<Priority>,
-    /// Set by the operator: lies in the queue, is not tried.
+    /// Held by the operator: stays in the queue without attempts.
     pub held: bool,
-    /// Set by the operator: it goes this way, whatever goes for its destination.
+    /// Route set by the operator for this task; it overrides the destination's route.
     pub way: Option<RouteOverride>,
-    /// The plan of the account when it was accepted, by which it leaves from a pool of addresses; none where it was not
-    /// kept yet.
+    /// The account's plan at acceptance, which selects the pool of source addresses; `None` for tasks older than this
+    /// field.
     pub plan: Option<Plan>,
 }
 
-/// How late the last attempt may begin, which is due when the time is up.
+/// How long after `expires_at` the last attempt, due at that time, may still begin.
 pub const LAST_ATTEMPT_GRACE: Duration = Duration::from_secs(5);
-/// How old undelivered mail is when its sender hears of it who asked to (RFC 3461 4.1, NOTIFY=DELAY).
+/// Age of undelivered mail at which a requested delay DSN is sent (RFC 3461 4.1, NOTIFY=DELAY).
 pub const DELAY_REPORT_AFTER: Duration = Duration::from_secs(4 * 3600);
 
 impl Task {
-    /// Whether its time is up: it is not tried any more, whatever it waited for.
+    /// Returns whether the delivery period has ended, so that no further attempt is made.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires_at.checked_add(LAST_ATTEMPT_GRACE).is_ok_and(|last| now > last)
     }
 
-    /// When its sender is to hear that it is late, who asked to and has not heard yet.
+    /// Time of the delay DSN, if the client requested one and the delivery period does not end earlier.
     #[must_use]
     pub fn delay_report_at(&self) -> Option<Timestamp> {
         let at = self.accepted_at.checked_add(DELAY_REPORT_AFTER).unwrap_or(Timestamp::MAX);
         Some(at).filter(|at| self.notify.delay && *at < self.expires_at)
     }
 
-    /// The queue that it lies in.
     #[must_use]
     pub fn queue_name(&self) -> QueueName {
         let domain = self.address.domain().clone();
         QueueName { partition: self.partition, domain, class: self.class, account: self.account }
     }
 
-    /// What it asks of TLS.
     #[must_use]
     pub fn tls_requirement(&self) -> TaskTlsRequirement {
         match (self.require_tls, self.tls_enforced) {

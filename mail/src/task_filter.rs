@@ -1,4 +1,4 @@
-//! Which tasks of the queue are meant: what the operator's orders, and lists of the queue, go by.
+//! Filter over queued tasks, for the operator's commands and for lists of the queue.
 
 use jiff::Timestamp;
 
@@ -6,27 +6,24 @@ use crate::address::DomainName;
 use crate::id::AccountId;
 use crate::task::{QueueName, Task, TaskClass};
 
-/// What tasks have in common; what is not named may be anything.
+/// Conditions that must all hold; `None` matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskFilter {
     /// The recipients' domain.
     pub to: Option<DomainName>,
-    /// Whose mail it is.
     pub account: Option<AccountId>,
     /// The sending domain.
     pub from: Option<DomainName>,
-    /// The class.
     pub class: Option<TaskClass>,
-    /// Whether the operator holds them.
+    /// Held by the operator or not.
     pub held: Option<bool>,
-    /// Tried so often at least.
+    /// Minimum number of attempts.
     pub attempts_min: Option<u32>,
-    /// Accepted before.
     pub accepted_before: Option<Timestamp>,
 }
 
 impl TaskFilter {
-    /// Whether tasks of a queue may be meant: most queues need not be read.
+    /// Returns whether tasks of a queue can match, so that other queues need not be read.
     #[must_use]
     pub fn may_match_queue(&self, queue: &QueueName) -> bool {
         self.to.as_ref().is_none_or(|to| *to == queue.domain)
@@ -34,7 +31,6 @@ impl TaskFilter {
             && self.class.is_none_or(|class| class == queue.class)
     }
 
-    /// Whether a task is meant.
     #[must_use]
     pub fn matches(&self, task: &Task) -> bool {
         self.to.as_ref().is_none_or(|to| to == task.address.domain())

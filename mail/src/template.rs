@@ -1,14 +1,13 @@
-//! A template: the text of an email with places for variables, kept under a name.
+//! A template: the text of an email with variables, stored under a name.
 //!
 //! ```text
-//! draft ──publish──► version 1, 2, 3 … (never changed) ──resolve──► Compiled ──render──► subject, html, text
+//! draft ──publish──► version 1, 2, 3 … (immutable) ──resolve──► CompiledTemplate ──render──► subject, html, text
 //! ```
 //!
-//! What is edited is the draft; what is sent is the latest published version, or the one that is asked
-//! for. The markup is a subset of Handlebars ([`markup`] says which and holds its bounds, [`usage`] finds
-//! the variables that it uses, [`blocks`] are its four blocks, [`render`] fills it in). Nothing in a
-//! template reads a file, runs a script or includes another; the work of filling it in is counted and
-//! bounded.
+//! Edits change the draft. Emails use the latest published version, or the requested one. The markup is a subset of
+//! Handlebars: [`markup`] defines it and its bounds, [`usage`] collects the variables, `blocks` implements the four
+//! blocks, [`render`] renders. A template cannot read files, run scripts or include other templates, and the work of
+//! rendering is bounded.
 
 mod blocks;
 pub mod markup;
@@ -22,56 +21,55 @@ use serde_json::Value;
 use crate::address::Mailbox;
 use crate::email::Category;
 use crate::id::{AccountId, TemplateId};
-use crate::number::is_number;
+use crate::raw_number::is_number;
 
 pub use self::markup::MarkupError;
 pub use self::render::{CompiledTemplate, ParsedTemplate, RenderError, RenderedTemplate};
 
-/// The token of managed unsubscribe (email-api.md "Managed unsubscribe"): a template lets it through, the
-/// hall puts the link in its place.
+/// The placeholder of managed unsubscribe (email-api.md "Managed unsubscribe"): rendering keeps it, and message intake
+/// replaces it by the link.
 pub const UNSUBSCRIBE_URL: &str = "unsubscribe_url";
-/// An alias.
+/// Maximum bytes of an alias.
 pub const ALIAS_BYTES_MAX: usize = 100;
-/// A template's name.
+/// Maximum bytes of a template's name.
 pub const NAME_BYTES_MAX: usize = 200;
-/// The markup of the subject: what the subject of a send request may have (RFC 5322 2.1.1, in characters of
-/// four bytes).
+/// Maximum bytes of the subject's markup: equal to the limit of a send request (RFC 5322 2.1.1, in characters of four
+/// bytes).
 pub const SUBJECT_BYTES_MAX: usize = 4 * 998;
-/// The markup of the preheader: mail programs show some 100 characters.
+/// Maximum bytes of the preheader's markup; mail clients show about 100 characters.
 pub const PREHEADER_BYTES_MAX: usize = 1_000;
-/// The markup of `html`, and of `text`: five times what Gmail shows of a message.
+/// Maximum bytes of `html`, and of `text`: five times what Gmail shows.
 pub const MARKUP_BYTES_MAX: usize = 512 << 10;
-/// Variables that a template declares.
+/// Maximum number of declared variables.
 pub const VARIABLES_MAX: usize = 100;
-/// The name of a declared variable.
+/// Maximum bytes of a declared variable's name.
 pub const KEY_BYTES_MAX: usize = 64;
-/// All fallback values of a template together, as JSON.
+/// Maximum bytes of all fallback values of a template, as JSON.
 pub const FALLBACKS_BYTES_MAX: usize = 16 << 10;
-/// A note to a version.
+/// Maximum bytes of a version's note.
 pub const NOTE_BYTES_MAX: usize = 500;
-/// Versions of a template that are kept; the oldest is forgotten for the next.
+/// Number of stored versions per template; the oldest is deleted for a new one.
 pub const VERSIONS_KEPT: u32 = 200;
 
-/// Names that are no variables' names, since the markup means something else by them.
+/// Names with a meaning in the markup, which variables cannot have.
 const RESERVED: &[&str] = &["if", "unless", "each", "with", "this", "as", "true", "false", "null"];
 
-/// Where a template stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TemplateStatus {
     /// Never published.
     Draft,
-    /// May be sent.
+    /// Can be sent.
     Published,
-    /// Kept, but not sent any more.
+    /// Stored, but cannot be sent.
     Archived,
 }
 
 impl TemplateStatus {
-    /// All of them, as they are written.
+    /// Names in the API.
     pub const WORDS: &'static [&'static str] = &["draft", "published", "archived"];
 
-    /// The one that is written like this.
+    /// Parses the name in the API.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
@@ -83,27 +81,23 @@ impl TemplateStatus {
     }
 }
 
-/// What a variable may hold.
+/// Type of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VariableType {
-    /// A text, or what can be written as one: a number, a truth value.
+    /// A text, a number or a boolean.
     String,
-    /// A number.
     Number,
-    /// True or false.
     Boolean,
-    /// Names and values.
     Object,
-    /// A list.
     List,
 }
 
 impl VariableType {
-    /// All of them, as they are written.
+    /// Names in the API.
     pub const WORDS: &'static [&'static str] = &["string", "number", "boolean", "object", "list"];
 
-    /// The one that is written like this.
+    /// Parses the name in the API.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
@@ -116,7 +110,7 @@ impl VariableType {
         }
     }
 
-    /// How it is called in a sentence.
+    /// Phrase for error messages.
     #[must_use]
     pub fn phrase(self) -> &'static str {
         match self {
@@ -128,7 +122,7 @@ impl VariableType {
         }
     }
 
-    /// Whether a value is of this type.
+    /// Returns whether a value is of this type.
     #[must_use]
     pub fn accepts(self, value: &Value) -> bool {
         match self {
@@ -141,23 +135,21 @@ impl VariableType {
     }
 }
 
-/// What a template says of one of its variables.
+/// Declaration of a template variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TemplateVariable {
-    /// Its name.
     pub key: String,
-    /// What it holds.
     pub r#type: VariableType,
-    /// Without it (and without a fallback) nothing is sent. What is not required and not given is blank.
+    /// If set, rendering fails without a value or fallback; otherwise a missing variable renders as empty.
     pub required: bool,
-    /// What stands in its place when it is not given.
+    /// Value used if none is given.
     pub fallback_value: Option<Value>,
 }
 
-/// Checks the name of a variable: a letter or `_`, then letters, digits, `_` and `-`.
+/// Validates a variable name: a letter or `_`, then letters, digits, `_` and `-`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the reason, to be appended to the field's name.
 pub fn check_key(key: &str) -> Result<(), String> {
     let mut bytes = key.bytes();
     let first = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
@@ -167,9 +159,9 @@ pub fn check_key(key: &str) -> Result<(), String> {
     if key.len() > KEY_BYTES_MAX {
         return Err(format!("is longer than {KEY_BYTES_MAX} bytes"));
     }
-    // `{{elsewhere}}` reads as `{{else where}}`.
+    // The grammar parses `{{elsewhere}}` as `{{else where}}`.
     if RESERVED.contains(&key) || key.starts_with("else") {
-        return Err(format!("`{key}` means something else in a template"));
+        return Err(format!("`{key}` is a reserved word in templates"));
     }
     if key == UNSUBSCRIBE_URL {
         return Err(format!("`{UNSUBSCRIBE_URL}` is set by the service"));
@@ -177,10 +169,10 @@ pub fn check_key(key: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks an alias: a letter or digit, then letters, digits, `.`, `_` and `-`; not like an id.
+/// Validates an alias: a letter or digit, then letters, digits, `.`, `_` and `-`, without the prefix of template ids.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the reason, to be appended to the field's name.
 pub fn check_alias(alias: &str) -> Result<(), String> {
     let mut bytes = alias.bytes();
     let first = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
@@ -196,27 +188,26 @@ pub fn check_alias(alias: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What a template or a version of it says, but for `html` and `text`.
+/// The settings of a template or version: everything except `html` and `text`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateSettings {
-    /// What it is for.
     pub category: Category,
-    /// Managed unsubscribe was switched on.
+    /// Managed unsubscribe is switched on.
     pub unsubscribe_enabled: bool,
-    /// The author, unless the send request names one.
+    /// Author, unless the send request names one.
     pub from: Option<Mailbox>,
-    /// Where answers go, unless the send request says.
+    /// Reply-To addresses, unless the send request names some.
     pub reply_to: Vec<Mailbox>,
-    /// The markup of the subject.
+    /// The subject's markup.
     pub subject: Option<String>,
-    /// The markup of the line that mail programs show behind the subject.
+    /// Markup of the preview line that mail clients show after the subject.
     pub preheader: Option<String>,
-    /// What it says of its variables.
+    /// Declared variables.
     pub variables: Vec<TemplateVariable>,
 }
 
 impl TemplateSettings {
-    /// Whether managed unsubscribe is on: switched on, or by the category (email-api.md "Template
+    /// Returns whether managed unsubscribe is on: switched on, or implied by the category (email-api.md "Template
     /// categories").
     #[must_use]
     pub fn has_managed_unsubscribe(&self) -> bool {
@@ -224,68 +215,57 @@ impl TemplateSettings {
     }
 }
 
-/// The two bodies of a template.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TemplateBodies {
-    /// The HTML body.
     pub html: Option<String>,
-    /// The plain-text body.
     pub text: Option<String>,
 }
 
 impl TemplateBodies {
-    /// Whether there is something to send.
+    /// Returns whether both bodies are blank.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let empty = |body: &Option<String>| body.as_ref().is_none_or(|text| text.trim().is_empty());
         empty(&self.html) && empty(&self.text)
     }
 
-    /// Their bytes.
+    /// Size of both bodies in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         [&self.html, &self.text].into_iter().flatten().map(|text| text.len() as u64).sum()
     }
 }
 
-/// Which version is published, and since when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublishedVersion {
-    /// Its number.
     pub version: u32,
-    /// Since when.
+    /// Time of publication.
     pub at: Timestamp,
 }
 
-/// A template: its draft, and which version is published. The bodies lie apart.
+/// A template: its draft and its published version. The bodies are stored separately.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    /// Its id.
     pub id: TemplateId,
-    /// Whose it is.
     pub account: AccountId,
-    /// Its name, for people; once in an account.
+    /// Display name; unique in an account.
     pub name: String,
-    /// Its name, for programs; once in an account, without regard to case.
+    /// Name for API calls; unique in an account, ignoring case.
     pub alias: Option<String>,
-    /// The draft.
     pub draft: TemplateSettings,
-    /// Counts the changes of the draft, from 1: who changes it can say which one they saw.
+    /// Revision of the draft, from 1, for optimistic concurrency control.
     pub draft_version: u32,
-    /// The published version, also the number of versions that ever were.
+    /// The published version; its number is also the count of all versions so far.
     pub published: Option<PublishedVersion>,
-    /// The draft is not what is published.
+    /// The draft differs from the published version.
     pub changed: bool,
-    /// It is not sent any more.
+    /// Archived: it cannot be sent.
     pub archived: bool,
-    /// When it was created.
     pub created_at: Timestamp,
-    /// When anything of it was last changed.
     pub updated_at: Timestamp,
 }
 
 impl Template {
-    /// Where it stands.
     #[must_use]
     pub fn status(&self) -> TemplateStatus {
         match (self.archived, self.published) {
@@ -295,7 +275,7 @@ impl Template {
         }
     }
 
-    /// The template with a further version published, and which that is. Numbers are never used again.
+    /// Returns the template with the next version published, and that version. Version numbers are never reused.
     #[must_use]
     pub fn with_next_version(&self, now: Timestamp) -> (Self, PublishedVersion) {
         let number = self.published.map_or(0, |published| published.version).saturating_add(1);
@@ -305,32 +285,28 @@ impl Template {
     }
 }
 
-/// A published version. It never changes.
+/// A published version. It is immutable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateVersion {
     /// 1, 2, 3 …
     pub number: u32,
-    /// Why it was published.
+    /// The customer's note.
     pub note: Option<String>,
-    /// When it was published.
     pub published_at: Timestamp,
-    /// By whom.
     pub published_by: String,
-    /// What it says.
     pub settings: TemplateSettings,
 }
 
-/// How a template is named.
+/// Reference to a template.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TemplateKey {
-    /// By its id.
     Id(TemplateId),
-    /// By its alias, in small letters.
+    /// The alias in lower case.
     Alias(String),
 }
 
 impl TemplateKey {
-    /// Reads an id or an alias. What can be neither is the alias of nothing.
+    /// Parses an id; any other text is an alias.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         match text.parse() {
@@ -340,21 +316,19 @@ impl TemplateKey {
     }
 }
 
-/// Which template is to be sent, and which version of it.
+/// Reference to a template and version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TemplateRef {
-    /// Which.
     pub key: TemplateKey,
-    /// This version; the published one when none is named.
+    /// The version; `None` means the published one.
     pub version: Option<u32>,
 }
 
-/// A template and what is filled in.
+/// A template with its variable values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TemplateUse {
-    /// Which.
     pub reference: TemplateRef,
-    /// An object.
+    /// A JSON object.
     pub variables: Value,
 }
 

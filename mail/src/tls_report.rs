@@ -1,15 +1,15 @@
-//! How TLS went with a domain's mail hosts, counted by the day, and what the domain is told of it (RFC 8460).
+//! TLS session counts per recipient domain and day, and the TLS reports made from them (RFC 8460).
 //!
 //! ```text
-//! session (which policy held, what went wrong) ─► Counts of a domain's day ─► written: JSON, and the message it goes in
+//! session (applied policy, failure) ─► DomainTlsCounts of a domain's day ─► write: JSON, and the message with it
 //! ```
 //!
-//! A session is one connection to a mail host, as it was protected for one recipient's domain. What a day may have is
-//! bounded: beyond it sessions are counted, and not told apart.
+//! A session is one connection to a mail host for one recipient domain. The details of a day are bounded; sessions
+//! beyond the bounds are counted without details.
 
-mod book;
-mod heard;
-mod record;
+mod delivery;
+mod received;
+mod rua_record;
 pub mod write;
 
 use std::net::IpAddr;
@@ -21,51 +21,49 @@ use serde::{Deserialize, Serialize};
 
 use crate::address::DomainName;
 
-pub use book::{RETRY_FOR, ReportDelivery, ReportRecipient, ReportSendState, ReportState};
-pub use heard::{ReceivedFailureDetail, ReceivedPolicyCounts, ReceivedTlsReport};
-pub use record::{ReportDestination, report_destinations};
+pub use delivery::{RETRY_FOR, ReportDelivery, ReportRecipient, ReportSendState, ReportState};
+pub use received::{ReceivedFailureDetail, ReceivedPolicyCounts, ReceivedTlsReport};
+pub use rua_record::{ReportDestination, report_destinations};
 
-/// Policies of a domain's day that are told apart.
+/// Policies of a domain's day that are counted separately.
 const POLICIES_MAX: usize = 20;
-/// Failures under one policy that are told apart.
+/// Failure kinds of a policy that are counted separately.
 const DETAILS_MAX: usize = 30;
-/// Of what went wrong, so much is kept.
+/// Maximum length of a stored failure reason, in characters.
 const REASON_CHARS_MAX: usize = 160;
-/// For how long days are kept.
+/// Retention of daily counts and reports: 90 days.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(90 * 24 * 3600);
 
-/// A day of UTC: what a report is about (RFC 8460 4.1).
+/// A day of UTC, the period of a report (RFC 8460 4.1), numbered from 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Day(pub i64);
 
 impl Day {
     const SECONDS: i64 = 24 * 3600;
 
-    /// The day that a moment lies in.
+    /// The day that contains a timestamp.
     #[must_use]
     pub fn containing(at: Timestamp) -> Self {
         Self(at.as_second().div_euclid(Self::SECONDS))
     }
 
-    /// When it begins.
     #[must_use]
     pub fn begins_at(self) -> Timestamp {
         Timestamp::from_second(self.0.saturating_mul(Self::SECONDS)).unwrap_or(Timestamp::MAX)
     }
 
-    /// When it is over.
+    /// Start of the next day.
     #[must_use]
     pub fn ends_at(self) -> Timestamp {
         self.begins_at().checked_add(SignedDuration::from_secs(Self::SECONDS)).unwrap_or(Timestamp::MAX)
     }
 
-    /// So many days earlier.
     #[must_use]
     pub fn days_before(self, days: i64) -> Self {
         Self(self.0.saturating_sub(days))
     }
 
-    /// Reads `2026-11-22`.
+    /// Parses `2026-11-22`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let date: Date = text.parse().ok()?;
@@ -79,43 +77,41 @@ impl std::fmt::Display for Day {
     }
 }
 
-/// What went wrong (RFC 8460 4.3). `dane-required` is not among them: nobody can ask for that here.
+/// Result type of a failure (RFC 8460 4.3). `dane-required` is missing: this server has no option that requires DANE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TlsResultType {
-    /// The host has no STARTTLS, or refuses it.
+    /// The host does not offer STARTTLS, or rejects it.
     StarttlsNotSupported,
     /// The certificate is for other names.
     CertificateHostMismatch,
-    /// The certificate's time is over, or has not come.
+    /// The certificate has expired, or is not yet valid.
     CertificateExpired,
-    /// Nobody who is trusted has signed the certificate.
+    /// The certificate is not signed by a trusted authority.
     CertificateNotTrusted,
-    /// Something else.
+    /// Any other failure.
     ValidationFailure,
-    /// None of the host's TLSA records means its certificate.
+    /// No TLSA record of the host matches its certificate.
     TlsaInvalid,
-    /// The host's TLSA records could not be had as DNSSEC wants it.
+    /// The host's TLSA records could not be validated with DNSSEC.
     DnssecInvalid,
-    /// The policy that is announced could not be fetched.
+    /// The announced policy could not be fetched.
     StsPolicyFetchError,
-    /// What was fetched is no policy.
+    /// The fetched policy is invalid.
     StsPolicyInvalid,
-    /// The policy's web server could not be trusted.
+    /// The certificate of the policy's web server is not trusted.
     StsWebpkiInvalid,
 }
 
-/// Something that went wrong, with what was said of it.
+/// A TLS failure with its description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFault {
-    /// What.
     pub result: TlsResultType,
-    /// In words.
+    /// Human-readable description.
     pub reason: String,
 }
 
 impl TlsFault {
-    /// A fault in words.
     #[must_use]
     pub fn new(result: TlsResultType, reason: impl Into<String>) -> Self {
         Self { result, reason: reason.into() }
@@ -128,71 +124,69 @@ impl std::fmt::Display for TlsFault {
     }
 }
 
-/// Whose word a session was protected by (RFC 8460 4.2, `policy-type`).
+/// Kind of the policy of a session (RFC 8460 4.2, `policy-type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TlsPolicyType {
-    /// The domain's policy of MTA-STS.
+    /// The domain's MTA-STS policy.
     Sts,
     /// The host's TLSA records.
     Tlsa,
-    /// Nobody's.
+    /// No policy.
     NoPolicyFound,
 }
 
-/// The policy that held for a session.
+/// The policy that applied to a session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AppliedTlsPolicy {
-    /// Its kind.
     pub kind: TlsPolicyType,
-    /// Its lines, or the TLSA records; none when it could not be had.
+    /// Lines of the policy, or the TLSA records; empty if unavailable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<String>,
-    /// The hosts that it names; the host whose the records are.
+    /// Hosts that the policy names, or the host of the TLSA records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mx: Vec<String>,
 }
 
 impl AppliedTlsPolicy {
-    /// None.
+    /// No policy.
     #[must_use]
     pub fn no_policy() -> Self {
         Self { kind: TlsPolicyType::NoPolicyFound, lines: Vec::new(), mx: Vec::new() }
     }
 
-    /// TLSA records that nobody can look for: the signatures on the way to the hosts do not hold.
+    /// TLSA records that cannot be looked up, because DNSSEC validation fails on the way to the hosts.
     #[must_use]
     pub fn unverifiable_tlsa() -> Self {
         Self { kind: TlsPolicyType::Tlsa, ..Self::no_policy() }
     }
 
-    /// A policy of MTA-STS that could not be had.
+    /// An MTA-STS policy that could not be fetched.
     #[must_use]
     pub fn missing_sts_policy() -> Self {
         Self { kind: TlsPolicyType::Sts, ..Self::no_policy() }
     }
 }
 
-/// A session that failed.
+/// Details of a failed session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TlsFailure {
-    /// What went wrong.
     pub result: TlsResultType,
-    /// Our address.
+    /// The local address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sending_ip: Option<IpAddr>,
-    /// The host; none where none could be tried.
+    /// The mail host; `None` if no host could be tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mx_host: Option<DomainName>,
-    /// Its address.
+    /// The host's address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiving_ip: Option<IpAddr>,
-    /// What was said of it.
+    /// Human-readable description.
     pub reason: String,
 }
 
 impl TlsFailure {
-    /// One of a host, or of none.
+    /// Creates a failure at a host, or without a host.
     #[must_use]
     pub fn new(fault: &TlsFault, sending_ip: Option<IpAddr>, host: Option<(DomainName, IpAddr)>) -> Self {
         let reason = fault.reason.chars().filter(|c| !c.is_control()).take(REASON_CHARS_MAX).collect();
@@ -201,25 +195,22 @@ impl TlsFailure {
     }
 }
 
-/// Failures that are alike.
+/// Count of equal failures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsFailureDetail {
-    /// How.
     pub failure: TlsFailure,
-    /// How many.
     pub sessions: u64,
 }
 
-/// What came of the sessions under one policy.
+/// Session counts of one policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsPolicyCounts {
-    /// The policy.
     pub applied: AppliedTlsPolicy,
-    /// Sessions that were protected as it asks for.
+    /// Sessions that met the policy.
     pub succeeded: u64,
-    /// Sessions that were not.
+    /// Sessions that failed.
     pub failed: u64,
-    /// Those, as far as they are told apart.
+    /// Failures by kind, up to `DETAILS_MAX` kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<TlsFailureDetail>,
 }
@@ -236,23 +227,23 @@ impl TlsPolicyCounts {
     }
 }
 
-/// The sessions of a domain's day.
+/// Session counts of a domain's day.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DomainTlsCounts {
-    /// By policy, in the order in which they were met.
+    /// Counts per policy, in order of first use.
     pub policies: Vec<TlsPolicyCounts>,
-    /// Sessions under policies beyond those that are told apart.
+    /// Sessions under policies beyond `POLICIES_MAX`.
     #[serde(default, skip_serializing_if = "is_none")]
     pub dropped: u64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "required by serde")]
 fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
 impl DomainTlsCounts {
-    /// One session more; without a failure it went well.
+    /// Counts a session; without a failure it was successful.
     pub fn record_session(&mut self, applied: &AppliedTlsPolicy, failure: Option<TlsFailure>) {
         let Some(policy) = self.policy(applied) else {
             self.dropped += 1;
@@ -264,7 +255,7 @@ impl DomainTlsCounts {
         }
     }
 
-    /// As many more as these.
+    /// Adds the counts of another part of the day.
     pub fn add(&mut self, more: &Self) {
         self.dropped += more.dropped;
         for count in &more.policies {
@@ -273,8 +264,8 @@ impl DomainTlsCounts {
                 continue;
             };
             policy.succeeded += count.succeeded;
-            let told: u64 = count.details.iter().map(|detail| detail.sessions).sum();
-            policy.failed += count.failed.saturating_sub(told);
+            let detailed: u64 = count.details.iter().map(|detail| detail.sessions).sum();
+            policy.failed += count.failed.saturating_sub(detailed);
             count.details.iter().for_each(|detail| policy.record_failure(detail));
         }
     }
@@ -293,12 +284,11 @@ impl DomainTlsCounts {
     }
 }
 
-/// A domain's day: what was counted, and what became of the report.
+/// A domain's day: its counts, and the delivery of its report.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DomainTlsDay {
-    /// The sessions.
     pub counts: DomainTlsCounts,
-    /// The report; none before it is due.
+    /// Delivery state of the report; `None` before it is due.
     pub book: Option<ReportDelivery>,
 }
 

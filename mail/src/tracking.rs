@@ -1,76 +1,78 @@
-//! Open and click tracking: an email's HTML gets a pixel, and its links lead through us.
+//! Open and click tracking: adds a pixel to an email's HTML and redirects its links through this server.
 //!
 //! ```text
 //! <a href="https://shop/?a=1&amp;b=2"> ─► <a href="https://track.example.com/c/{token}">
 //! … </body>                            ─► … <img src="https://track.example.com/o/{token}" …></body>
 //! ```
 //!
-//! A token is signed and says whose it is: account, email, recipient (when the email has but one: all its
-//! recipients share one body), and, for a link, its number and where it leads. So nothing is stored for a
-//! link, and nobody can make us lead anywhere (no open redirect).
+//! A signed token names the account, the email, the recipient (if the email has only one; all recipients share one
+//! body), and, for a link, its number and its URL. So links need no storage, and there is no open redirect.
 //!
-//! Left alone: what is not `http` or `https` (`mailto:`, `tel:`, anchors, template tokens), our own pages
-//! (the unsubscribe link), links that the author marked ([`UNTRACKED`]), links in comments (conditional
-//! ones for Outlook too), scripts and style sheets, links longer than [`URL_BYTES_MAX`], links after the
-//! first [`LINKS_MAX`], and plain text. Every byte that is not an address that is replaced stays as it is,
-//! however broken the markup (`markup` finds tags, it does not parse). Who opened is judged by [`machine`],
-//! and [`tally`] says what of it is worth a note.
+//! Not tracked:
 //!
-//! Cost: one pass, and one HMAC a link: some 0.5 ms for a newsletter of 100 KB with 100 links, 0.02 ms for a note
-//! of 2 KB with three (`cargo bench -p mail --bench tracking`, on a busy machine).
+//! - URLs other than `http` and `https`: `mailto:`, `tel:`, anchors, template placeholders
+//! - the server's own pages, such as the unsubscribe link
+//! - links that the author marked ([`OPT_OUT_ATTRIBUTES`])
+//! - links in comments (including conditional ones for Outlook), scripts and style sheets
+//! - URLs longer than [`URL_BYTES_MAX`], and links after the first [`LINKS_MAX`]
+//! - plain text
+//!
+//! All other bytes are unchanged, even in malformed HTML (`markup` finds tags without parsing). [`bot_detection`]
+//! distinguishes people from machines, and [`counters`] decides which fetches count.
+//!
+//! Cost: one pass, and one HMAC per link. A newsletter of 100 KB with 100 links takes about 0.5 ms, a note of 2 KB with
+//! three links 0.02 ms (`cargo bench -p mail --bench tracking`).
 
-mod markup;
-mod reference;
+mod character_reference;
+mod html_tags;
 
+pub mod bot_detection;
+pub mod counters;
 pub mod location;
-pub mod machine;
-pub mod tally;
 
 use std::ops::Range;
 
 use crate::address::DomainName;
 use crate::domain::DeliverySettings;
 use crate::id::{AccountId, EmailId};
-use crate::link::{TokenKey, TokenPurpose};
+use crate::signed_token::{TokenKey, TokenPurpose};
 
-use self::markup::{TagKind, TagScanner};
+use self::html_tags::{TagKind, TagScanner};
 
-/// The longest address that is tracked. The link that replaces it stays under 2,083 characters, which is
-/// what the oldest clients take.
+/// Maximum length of a tracked URL. The link that replaces it stays under 2,083 characters, the limit of the oldest
+/// clients.
 pub const URL_BYTES_MAX: usize = 1_400;
-/// Links of an email that are tracked.
+/// Maximum number of tracked links of an email.
 pub const LINKS_MAX: u16 = 1_000;
-/// Attributes by which an author says "not this link": ours, and those of the services that customers come
-/// from, so that their templates mean the same here.
+/// Attributes that exclude a link from tracking: this server's, and those of other services, so that their customers'
+/// templates work unchanged.
 pub const OPT_OUT_ATTRIBUTES: [(&str, &str); 4] =
     [("data-track", "off"), ("clicktracking", "off"), ("data-pm-no-track", ""), ("disable-tracking", "true")];
 
-/// Pages of our own, which are never tracked: unsubscribe, clicks and opens.
+/// Paths of the server's own pages, which are never tracked: unsubscribe, clicks and opens.
 const OWN_PAGES: [&str; 3] = ["/u/", "/c/", "/o/"];
-/// The pixel before its address …
+/// HTML of the pixel before its URL.
 const PIXEL_START: &str = "<img src=\"";
-/// … and after it. Not `display:none`: some clients do not load what they do not show.
+/// HTML of the pixel after its URL. It does not use `display:none`, because some clients do not load hidden images.
 const PIXEL_END: &str = "\" width=\"1\" height=\"1\" alt=\"\" style=\"border:0;width:1px;height:1px\">";
-/// So many look-alikes of the pixel are looked at behind it.
+/// Maximum number of pixel-like elements that are examined.
 const LOOK_ALIKES_MAX: usize = 8;
-/// In place of a recipient, in a token of an email that has several.
+/// Recipient value in the token of an email with several recipients.
 const NO_RECIPIENT: u16 = u16::MAX;
-/// What a token begins with: account, email, recipient.
+/// Length of the token's fixed part: account, email, recipient.
 const TARGET_BYTES: usize = 16 + 16 + 2;
 
-/// Whose an open or a click is.
+/// The email, and the recipient if known, of an open or click.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TrackingTarget {
-    /// The account.
     pub account: AccountId,
-    /// The email.
     pub email: EmailId,
-    /// The recipient's place in the email; none when nobody can tell, because it has several.
+    /// Index of the recipient; `None` if the email has several recipients.
     pub recipient: Option<u16>,
 }
 
 impl TrackingTarget {
-    /// What the links of an email with so many recipients can name.
+    /// Creates the target for the links of an email with this many recipients.
     #[must_use]
     pub fn new(account: AccountId, email: EmailId, recipients: usize) -> Self {
         Self { account, email, recipient: (recipients == 1).then_some(0) }
@@ -94,19 +96,18 @@ impl TrackingTarget {
     }
 }
 
-/// A link that leads through us.
+/// A tracked link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackedLink {
-    /// Whose it is.
     pub target: TrackingTarget,
-    /// Its place among the email's tracked links, from 0.
+    /// Index among the email's tracked links, from 0.
     pub link: u16,
-    /// Where it leads.
+    /// The original URL.
     pub url: String,
 }
 
 impl TrackedLink {
-    /// The token in its address.
+    /// The token in the tracking URL.
     #[must_use]
     pub fn token(&self, key: &TokenKey) -> String {
         let mut payload = Vec::with_capacity(TARGET_BYTES + 2 + self.url.len());
@@ -116,32 +117,32 @@ impl TrackedLink {
         key.sign(TokenPurpose::Click, &payload)
     }
 
-    /// Reads a token; none when it is not ours, or changed.
+    /// Verifies and parses a token; `None` if its signature is invalid.
     #[must_use]
     pub fn read(key: &TokenKey, token: &str) -> Option<Self> {
         let payload = key.verify(TokenPurpose::Click, token)?;
-        let (of, rest) = TrackingTarget::from_bytes(&payload)?;
+        let (target, rest) = TrackingTarget::from_bytes(&payload)?;
         let (link, url) = rest.split_first_chunk()?;
         let url = String::from_utf8(url.to_vec()).ok()?;
-        Some(Self { target: of, link: u16::from_be_bytes(*link), url })
+        Some(Self { target, link: u16::from_be_bytes(*link), url })
     }
 }
 
-/// The token in the address of a pixel.
+/// The token in a pixel's URL.
 #[must_use]
-pub fn pixel_token(key: &TokenKey, of: TrackingTarget) -> String {
-    key.sign(TokenPurpose::Open, &of.to_bytes())
+pub fn pixel_token(key: &TokenKey, target: TrackingTarget) -> String {
+    key.sign(TokenPurpose::Open, &target.to_bytes())
 }
 
-/// Reads the token of a pixel; none when it is not ours, or changed.
+/// Verifies and parses a pixel's token; `None` if its signature is invalid.
 #[must_use]
 pub fn verify_pixel_token(key: &TokenKey, token: &str) -> Option<TrackingTarget> {
     let payload = key.verify(TokenPurpose::Open, token)?;
-    TrackingTarget::from_bytes(&payload).filter(|(_, rest)| rest.is_empty()).map(|(of, _)| of)
+    TrackingTarget::from_bytes(&payload).filter(|(_, rest)| rest.is_empty()).map(|(target, _)| target)
 }
 
-/// Where tracking links begin: the service's own address, or, when the domain has a tracking host, that
-/// host behind the same scheme and port (its CNAME leads to the same listener).
+/// Base URL of tracking links: the service's URL, or the domain's tracking host with the same scheme and port, because
+/// its CNAME leads to the same listener.
 #[must_use]
 pub fn base_url(service: &str, tracking_host: Option<&DomainName>) -> String {
     let service = service.trim_end_matches('/');
@@ -149,7 +150,7 @@ pub fn base_url(service: &str, tracking_host: Option<&DomainName>) -> String {
         return service.to_owned();
     };
     let authority = rest.split('/').next().unwrap_or_default();
-    // Of `[::1]:8025` the last colon, not one of the address.
+    // The last colon precedes the port, even in `[::1]:8025`.
     let port = authority
         .rsplit_once(':')
         .map(|(_, port)| port)
@@ -160,16 +161,15 @@ pub fn base_url(service: &str, tracking_host: Option<&DomainName>) -> String {
     }
 }
 
-/// How the links of an email are made.
+/// Creates the tracking links of an email.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkTracker<'a> {
-    /// Signs them.
+    /// Key that signs the tokens.
     pub key: &'a TokenKey,
-    /// What they begin with: see [`base`].
+    /// Base URL of the links: see [`base_url`].
     pub base: &'a str,
-    /// The service's own address: pages of ours under it are not tracked either.
+    /// The service's own URL: its pages under it are not tracked.
     pub service: &'a str,
-    /// Whose they are.
     pub target: TrackingTarget,
 }
 
@@ -190,33 +190,32 @@ impl LinkTracker<'_> {
             .any(|path| OWN_PAGES.iter().any(|page| path.starts_with(page)))
     }
 
-    /// The address in an attribute's value, when it is one to be tracked.
+    /// The URL in an attribute's value, if it is to be tracked.
     fn trackable_url(&self, value: &str) -> Option<String> {
-        let decoded = reference::decode(value)?;
-        // What browsers take out of an address before they read it (WHATWG URL 4.4).
+        let decoded = character_reference::decode(value)?;
+        // Browsers remove these characters before they parse a URL (WHATWG URL 4.4).
         let url: String =
             decoded.trim_matches(|c: char| c <= ' ').chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
         let fits = url.len() <= URL_BYTES_MAX && !url.chars().any(char::is_control);
-        // `{{…}}` is a token that something else fills in, after us.
+        // `{{…}}` is a placeholder that is filled in later.
         let whole = fits && is_web(&url) && !url.contains("{{") && !self.is_own_page(&url);
         whole.then_some(url)
     }
 }
 
-/// `http://` or `https://`, and a host.
+/// Returns whether the URL is `http://` or `https://` with a host.
 fn is_web(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else { return false };
     let web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
     web && rest.starts_with(|c: char| !matches!(c, '/' | '\\' | '?' | '#'))
 }
 
-/// The characters of an address that no way of quoting an attribute minds.
+/// Returns whether the URL is safe in an attribute value with any quotes or none.
 fn is_plain(base: &str) -> bool {
     base.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'\'' | b'&' | b'<' | b'>' | b'`' | b'='))
 }
 
-/// Puts the pixel into an email's HTML (`opens`) and lets its links lead through us (`clicks`). Every
-/// other byte stays.
+/// Adds the pixel to an email's HTML (`opens`) and redirects its links (`clicks`). All other bytes are unchanged.
 #[must_use]
 pub fn rewrite_html(html: &str, tracking: &LinkTracker<'_>, opens: bool, clicks: bool) -> String {
     if !(opens || clicks) || html.trim().is_empty() || !is_plain(tracking.base) {
@@ -247,22 +246,22 @@ pub fn rewrite_html(html: &str, tracking: &LinkTracker<'_>, opens: bool, clicks:
     out.out
 }
 
-/// An email's HTML under the settings of its domain: see [`rewrite_html`]. `service` is our own address.
+/// Applies the domain's tracking settings to an email's HTML: see [`rewrite_html`]. `service` is the service's own URL.
 #[must_use]
 pub fn rewrite_with_settings(
     html: &str,
     settings: &DeliverySettings,
     service: &str,
     key: &TokenKey,
-    of: TrackingTarget,
+    target: TrackingTarget,
 ) -> String {
     let base = base_url(service, settings.tracking_link_host());
-    let tracking = LinkTracker { key, base: &base, service, target: of };
+    let tracking = LinkTracker { key, base: &base, service, target };
     rewrite_html(html, &tracking, settings.open_tracking, settings.click_tracking)
 }
 
-/// HTML as it was before it was tracked, whatever its links began with: for showing an email as its author
-/// wrote it, and for sending it again, tracked anew. `&` comes back as `&amp;`, quotes as references.
+/// Removes tracking from HTML, with any base URL: for showing an email as its author wrote it, and for tracking it anew
+/// when it is resent. Special characters in URLs are restored as character references, e.g. `&` as `&amp;`.
 #[must_use]
 pub fn restore_html(html: &str, key: &TokenKey) -> String {
     let mut out = HtmlRewriter { html, out: String::with_capacity(html.len()), copied: 0 };
@@ -273,7 +272,7 @@ pub fn restore_html(html: &str, key: &TokenKey) -> String {
             && let Some((_, token)) = html.get(value.clone()).and_then(|value| value.rsplit_once("/c/"))
             && let Some(click) = TrackedLink::read(key, token)
         {
-            out.replace(value, &reference::encode(&click.url));
+            out.replace(value, &character_reference::encode(&click.url));
         }
     }
     out.copy_up_to(html.len());
@@ -284,7 +283,7 @@ pub fn restore_html(html: &str, key: &TokenKey) -> String {
     restored
 }
 
-/// Where our pixel stands: it is the last, if there are several that look like it.
+/// Finds the pixel: the last pixel-like element with a valid token.
 fn find_pixel(html: &str, key: &TokenKey) -> Option<Range<usize>> {
     html.rmatch_indices(PIXEL_END).take(LOOK_ALIKES_MAX).find_map(|(address_end, _)| {
         let before = html.get(..address_end)?;
@@ -294,7 +293,7 @@ fn find_pixel(html: &str, key: &TokenKey) -> Option<Range<usize>> {
     })
 }
 
-/// The inside of a link's address, unless the link is marked. Of two addresses the first counts.
+/// The range of a link's URL, unless the link is marked as untracked. If there are two `href`, the first counts.
 fn href_range(html: &str, tags: &TagScanner<'_>) -> Option<Range<usize>> {
     let text = |range: &Range<usize>| html.get(range.clone()).unwrap_or_default();
     let marked = tags.attributes().iter().any(|attribute| {
@@ -307,7 +306,7 @@ fn href_range(html: &str, tags: &TagScanner<'_>) -> Option<Range<usize>> {
     href.filter(|_| !marked).map(|attribute| attribute.value.clone())
 }
 
-/// A copy with replacements, from left to right.
+/// Copies HTML with replacements, from left to right.
 struct HtmlRewriter<'a> {
     html: &'a str,
     out: String,
@@ -315,7 +314,7 @@ struct HtmlRewriter<'a> {
 }
 
 impl HtmlRewriter<'_> {
-    /// Copies up to a place of the original; says where that is in the copy.
+    /// Copies up to an offset of the original and returns the offset in the copy.
     fn copy_up_to(&mut self, at: usize) -> usize {
         self.out.push_str(self.html.get(self.copied..at).unwrap_or_default());
         self.copied = self.copied.max(at);

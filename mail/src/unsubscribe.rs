@@ -1,33 +1,33 @@
-//! Managed unsubscribe: the link, the header fields, the token in the text (RFC 2369, RFC 8058).
+//! Managed unsubscribe: the link, the header fields, the placeholder in texts (RFC 2369, RFC 8058).
 //!
-//! The link is a path `/u/{token}` on a host of ours or of the customer's; the token says, signed, who
-//! unsubscribes (the first `to`), whose mail it was, which email, and from what: from a category, or,
-//! where a transactional email asked for the link, from everything.
+//! The link is a path `/u/{token}` on a host of the service or the customer. The signed token names the address that
+//! unsubscribes (the first `to`), the account, the email, and the scope: a category, or everything if a transactional
+//! email contained the link.
 
 use std::borrow::Cow;
 
 use crate::address::Address;
 use crate::email::Category;
 use crate::id::{AccountId, EmailId};
-use crate::link::{TokenKey, TokenPurpose};
+use crate::signed_token::{TokenKey, TokenPurpose};
 use crate::suppression::OPTIONAL_CATEGORIES;
 
-/// The path before the token.
+/// Path before the token.
 pub const PATH: &str = "/u/";
-/// What stands in a subject or a body for the link, inside its braces.
+/// Name of the placeholder in a subject or body.
 const PLACEHOLDER: &str = "unsubscribe_url";
 
-/// From what a link unsubscribes.
+/// Scope of an unsubscribe link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnsubscribeScope {
-    /// From everything: a suppression.
+    /// All email: creates a suppression.
     All,
-    /// From a category: an opt-out.
+    /// One category: creates an opt-out.
     Category(Category),
 }
 
 impl UnsubscribeScope {
-    /// What an email of this category is unsubscribed from.
+    /// The scope for emails of a category.
     #[must_use]
     pub fn for_category(category: Category) -> Self {
         if OPTIONAL_CATEGORIES.contains(&category) { Self::Category(category) } else { Self::All }
@@ -51,54 +51,50 @@ impl UnsubscribeScope {
     }
 }
 
-/// What a link says.
+/// Contents of an unsubscribe token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsubscribeToken {
-    /// Whose mail it was.
     pub account: AccountId,
-    /// Which.
     pub email: EmailId,
-    /// From what.
     pub scope: UnsubscribeScope,
-    /// Who unsubscribes.
+    /// The address that unsubscribes.
     pub address: Address,
 }
 
-/// Makes unsubscribe links.
+/// Creates unsubscribe links.
 #[derive(Debug, Clone)]
 pub struct UnsubscribeLinks {
-    /// Signs them.
+    /// Key that signs the tokens.
     pub key: TokenKey,
-    /// Where they lead, without a slash at its end.
+    /// Base URL without a trailing slash.
     pub base_url: String,
 }
 
 impl UnsubscribeLinks {
-    /// The link of an email.
     #[must_use]
     pub fn link(&self, account: AccountId, email: EmailId, first_to: &Address, category: Category) -> String {
-        let bound = UnsubscribeToken {
+        let contents = UnsubscribeToken {
             account,
             email,
             scope: UnsubscribeScope::for_category(category),
             address: first_to.clone(),
         };
-        format!("{}{PATH}{}", self.base_url.trim_end_matches('/'), sign_token(&self.key, &bound))
+        format!("{}{PATH}{}", self.base_url.trim_end_matches('/'), sign_token(&self.key, &contents))
     }
 }
 
-/// The token that says this.
+/// Creates the signed token.
 #[must_use]
-pub fn sign_token(key: &TokenKey, bound: &UnsubscribeToken) -> String {
+pub fn sign_token(key: &TokenKey, contents: &UnsubscribeToken) -> String {
     let mut payload = Vec::with_capacity(64);
-    payload.extend_from_slice(&bound.account.to_bytes());
-    payload.extend_from_slice(&bound.email.to_bytes());
-    payload.push(bound.scope.to_byte());
-    payload.extend_from_slice(bound.address.to_string().as_bytes());
+    payload.extend_from_slice(&contents.account.to_bytes());
+    payload.extend_from_slice(&contents.email.to_bytes());
+    payload.push(contents.scope.to_byte());
+    payload.extend_from_slice(contents.address.to_string().as_bytes());
     key.sign(TokenPurpose::Unsubscribe, &payload)
 }
 
-/// What a token says; `None` when we did not make it.
+/// Verifies and parses a token; `None` if its signature is invalid.
 #[must_use]
 pub fn verify_token(key: &TokenKey, token: &str) -> Option<UnsubscribeToken> {
     let payload = key.verify(TokenPurpose::Unsubscribe, token)?;
@@ -113,20 +109,19 @@ pub fn verify_token(key: &TokenKey, token: &str) -> Option<UnsubscribeToken> {
     })
 }
 
-/// Whether a header field is one of those that say how to unsubscribe.
+/// Returns whether a header field is `List-Unsubscribe` or `List-Unsubscribe-Post`.
 #[must_use]
 pub fn is_unsubscribe_header(name: &str) -> bool {
     name.to_ascii_lowercase().starts_with("list-unsubscribe")
 }
 
-/// The header fields of an email with this link: one click, by a POST (RFC 8058 3.1).
+/// Header fields with this link, for one-click unsubscribe by POST (RFC 8058 3.1).
 #[must_use]
 pub fn headers(url: &str) -> [(&'static str, String); 2] {
     [("List-Unsubscribe", format!("<{url}>")), ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click".to_owned())]
 }
 
-/// Puts the link where a text says `{{unsubscribe_url}}` (spaces inside the braces, and three braces, do
-/// not matter).
+/// Replaces `{{unsubscribe_url}}` in a text by the link. Spaces inside the braces, and triple braces, are accepted.
 #[must_use]
 pub fn insert_link<'a>(text: &'a str, url: &str) -> Cow<'a, str> {
     let mut out = String::new();
@@ -151,19 +146,19 @@ pub fn insert_link<'a>(text: &'a str, url: &str) -> Cow<'a, str> {
     Cow::Owned(out)
 }
 
-/// The link that the value of a `List-Unsubscribe` field of ours holds.
+/// The link in a `List-Unsubscribe` field created by [`headers`].
 #[must_use]
 pub fn link_from_header(value: &str) -> Option<&str> {
     value.trim().strip_prefix('<')?.strip_suffix('>')
 }
 
-/// Puts the token where a text has the link: another email made of it gets a link of its own.
+/// Replaces the link in a text by the placeholder, so that a copy of the email gets its own link.
 #[must_use]
 pub fn restore_placeholder(text: &str, url: &str) -> String {
     text.replace(url, &format!("{{{{{PLACEHOLDER}}}}}"))
 }
 
-/// How long the token is that a text begins with.
+/// Length of the placeholder at the start of a text.
 fn placeholder_length(text: &str) -> Option<usize> {
     let (open, close) = if text.starts_with("{{{") { (3, "}}}") } else { (2, "}}") };
     let inner = text.get(open..)?;

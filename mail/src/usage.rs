@@ -1,8 +1,7 @@
-//! Usage: how many emails of its plan an account has used up, by the day and by the month (UTC).
+//! Plan usage: how many emails of its plan an account has used, per day and per month (UTC).
 //!
-//! One accepted recipient is one email. What was scheduled counts when it is taken on, and is given back
-//! when it is cancelled; what the service writes itself (delivery reports) and what was blocked does not
-//! count.
+//! One accepted recipient is one email. A scheduled email counts when it is accepted, and is credited back when it is
+//! cancelled. Mail of the service itself (DSNs) and blocked recipients do not count.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -11,29 +10,29 @@ use jiff::tz::TimeZone;
 use crate::event::{Event, EventKind};
 use crate::plan::PlanLimits;
 
-/// A stretch of time that is counted by itself.
+/// A period with its own count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum UsagePeriod {
-    /// A day, of UTC.
+    /// A day (UTC).
     Day(Date),
-    /// The calendar month that begins on this day, of UTC.
+    /// The calendar month (UTC) that begins on this day.
     Month(Date),
 }
 
 impl UsagePeriod {
-    /// The day that a moment lies in.
+    /// The day that contains a timestamp.
     #[must_use]
     pub fn day(at: Timestamp) -> Self {
         Self::Day(TimeZone::UTC.to_datetime(at).date())
     }
 
-    /// The month that a moment lies in.
+    /// The month that contains a timestamp.
     #[must_use]
     pub fn month(at: Timestamp) -> Self {
         Self::Month(TimeZone::UTC.to_datetime(at).date().first_of_month())
     }
 
-    /// What it is called: `daily`, `monthly`.
+    /// Name in the API: `daily`, `monthly`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -42,7 +41,6 @@ impl UsagePeriod {
         }
     }
 
-    /// Its first day.
     #[must_use]
     pub fn first_day(self) -> Date {
         match self {
@@ -50,13 +48,12 @@ impl UsagePeriod {
         }
     }
 
-    /// When it begins.
     #[must_use]
     pub fn begins_at(self) -> Timestamp {
         midnight(self.first_day())
     }
 
-    /// When the next one begins.
+    /// Start of the next period.
     #[must_use]
     pub fn ends_at(self) -> Timestamp {
         let next = match self {
@@ -71,28 +68,24 @@ fn midnight(date: Date) -> Timestamp {
     date.to_zoned(TimeZone::UTC).map_or(Timestamp::MAX, |zoned| zoned.timestamp())
 }
 
-/// What was used up in the day and in the month of one moment. Less than nothing for a while, when what is
-/// given back is told before what was taken.
+/// Usage of the current day and month. It can be negative for a while, if a credit is counted before its charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlanUsage {
-    /// In its day.
+    /// Usage of the day.
     pub day: i64,
-    /// In its month.
+    /// Usage of the month.
     pub month: i64,
 }
 
-/// A cap that another send would go beyond.
+/// A cap that another send would exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExceededCap {
-    /// Which stretch of time.
     pub period: UsagePeriod,
-    /// Used up so far.
     pub used: u64,
-    /// The most that may be.
     pub cap: u64,
 }
 
-/// Whether `more` emails may be sent at a moment, after what was used: the cap that is in the way, if one is.
+/// Returns the cap that `more` emails at `now` would exceed, if any.
 #[must_use]
 pub fn exceeded_cap(limits: &PlanLimits, used: PlanUsage, more: u64, now: Timestamp) -> Option<ExceededCap> {
     let monthly = limits.emails_per_month.filter(|_| !limits.overage);
@@ -104,17 +97,17 @@ pub fn exceeded_cap(limits: &PlanLimits, used: PlanUsage, more: u64, now: Timest
         .find(|cap| cap.used.saturating_add(more) > cap.cap)
 }
 
-/// What is left of a plan's caps; none where there is no cap.
+/// Emails left under a plan's caps; `None` if there is no cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlanRemaining {
-    /// Today.
+    /// Left today.
     pub day: Option<u64>,
-    /// This month.
+    /// Left this month.
     pub month: Option<u64>,
 }
 
 impl PlanRemaining {
-    /// What is left of the caps after what was used.
+    /// Computes the remaining emails from the usage.
     #[must_use]
     pub fn from_usage(limits: &PlanLimits, used: PlanUsage) -> Self {
         let left = |cap: Option<u64>, used: i64| cap.map(|cap| cap.saturating_sub(u64::try_from(used).unwrap_or(0)));
@@ -123,14 +116,14 @@ impl PlanRemaining {
     }
 }
 
-/// Whether a plan has caps at all.
+/// Returns whether a plan has a hard cap.
 #[must_use]
 pub fn has_caps(limits: &PlanLimits) -> bool {
     limits.emails_per_day.is_some() || limits.emails_per_month.is_some() && !limits.overage
 }
 
-/// What an event does to the usage: how many emails, counted to which moment's periods. Negative when it
-/// gives some back.
+/// Returns the usage change of an event: the time whose periods it counts to, and the number of emails. The number is
+/// negative for credits.
 #[must_use]
 pub fn usage_of_event(event: &Event) -> Option<(Timestamp, i64)> {
     let number = |name: &str| event.detail.get(name).and_then(serde_json::Value::as_i64);
@@ -176,7 +169,7 @@ mod tests {
         assert_eq!((daily.period, daily.used, daily.cap), (UsagePeriod::day(now), 99, 100));
         let monthly = exceeded_cap(&free, PlanUsage { day: 0, month: 3_000 }, 1, now).unwrap();
         assert_eq!((monthly.period, monthly.cap), (UsagePeriod::month(now), 3_000));
-        // Metered: there is no end.
+        // Metered plans have no hard cap.
         let pro = PlanLimits::for_plan(Plan::Pro);
         assert_eq!(exceeded_cap(&pro, PlanUsage { day: i64::MAX, month: i64::MAX }, 1, now), None);
         assert!(has_caps(&free) && !has_caps(&pro));

@@ -1,6 +1,6 @@
 //! Users: the people who sign in to an account, and their sessions.
 //!
-//! A session's token stands in the browser's cookie ([`Token`]).
+//! The browser's cookie holds the session's token ([`SessionToken`]).
 
 use std::fmt;
 use std::net::IpAddr;
@@ -16,27 +16,26 @@ use crate::credential::SecretHash;
 use crate::id::{AccountId, SessionId, UserId};
 use crate::session_token::SessionCookieToken;
 
-/// A session ends when it was not used for so long …
+/// A session expires after this time without use.
 pub const SESSION_IDLE_MAX: Duration = Duration::from_secs(14 * 24 * 3600);
-/// … and in any case after this time.
+/// Maximum lifetime of a session.
 pub const SESSION_AGE_MAX: Duration = Duration::from_secs(90 * 24 * 3600);
-/// A session made by the operator lasts so long, used or not.
+/// Lifetime of a session created by the operator.
 pub const OPERATOR_SESSION: Duration = Duration::from_secs(15 * 60);
-/// That a session is used is written down when it moves its end by this much.
+/// Use of a session is stored only if it extends the expiry by at least this much.
 const EXTENSION_MIN: Duration = Duration::from_secs(3600);
 
-/// What a user may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UserRole {
-    /// All but what concerns the users and the account itself.
+    /// Everything except management of the users and of the account itself.
     Member,
     /// Everything.
     Owner,
 }
 
 impl UserRole {
-    /// The word on the wire.
+    /// Name in the API.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -57,7 +56,7 @@ impl std::str::FromStr for UserRole {
     }
 }
 
-/// What is stored of a password: its argon2id hash with salt and parameters, in the PHC form.
+/// Stored form of a password: its argon2id hash with salt and parameters, in PHC string format.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PasswordHash(pub String);
@@ -68,55 +67,49 @@ impl fmt::Debug for PasswordHash {
     }
 }
 
-/// Somebody who may sign in to an account. An address signs in to one account.
+/// A person who may sign in to an account. An address belongs to one account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// Their id.
     pub id: UserId,
-    /// To which account.
     pub account: AccountId,
-    /// Their address.
     pub email: Address,
-    /// What they may do.
     pub role: UserRole,
-    /// Their password, when they have one; a mailed link works without.
+    /// The password, if set; sign-in links work without one.
     pub password: Option<PasswordHash>,
-    /// Invited, and has not accepted yet: until then the address may sign in elsewhere.
+    /// Invited but not yet accepted: until then the address may sign in to another account.
     pub invited: bool,
-    /// Sign-in links of earlier series are void: a change or a reset of the password begins the next one.
+    /// Current series of sign-in links. A password change or reset starts a new series and invalidates earlier links.
     pub link_series: u32,
-    /// When they were invited.
+    /// Time of the invitation.
     pub created_at: Timestamp,
 }
 
 impl User {
-    /// The user with another password, or none; sign-in links made until now are void.
+    /// Sets or removes the password and invalidates existing sign-in links.
     #[must_use]
     pub fn with_password(&self, password: Option<PasswordHash>) -> Self {
         Self { password, link_series: self.link_series.saturating_add(1), ..self.clone() }
     }
 }
 
-/// After signing in by a mailed link, for so long a password may be set without the one until now: who reads the address'
-/// mail is its user, also when they have forgotten the password or somebody else has changed it.
+/// After sign-in by a mailed link, the password can be changed for this long without the old one. Whoever reads the
+/// address's mail is its user, even if the password was forgotten or changed by somebody else.
 pub const FRESH_LINK_MAX_AGE: Duration = Duration::from_secs(15 * 60);
-/// Characters kept of what a browser says it is.
+/// Maximum length of a stored user agent, in characters.
 const USER_AGENT_CHARS_MAX: usize = 200;
 
-/// By what somebody signed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SignInMethod {
-    /// Their password.
     Password,
     /// A mailed link.
     Link,
-    /// The operator, for a script.
+    /// Created by the operator, for a script.
     Operator,
 }
 
 impl SignInMethod {
-    /// The word on the wire.
+    /// Name in the API.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -127,18 +120,17 @@ impl SignInMethod {
     }
 }
 
-/// How a session begins, and how long it may last.
+/// Origin and lifetimes of a new session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionStart {
-    /// By what.
     pub method: SignInMethod,
-    /// From where, when that is known.
+    /// Client address, if known.
     pub from: Option<IpAddr>,
-    /// What the browser said it is.
+    /// The browser's User-Agent field.
     pub user_agent: Option<String>,
-    /// How long it lasts when it is not used.
+    /// Lifetime without use.
     pub idle_max: Duration,
-    /// How long it lasts in any case.
+    /// Maximum lifetime.
     pub age_max: Duration,
 }
 
@@ -146,14 +138,14 @@ impl SessionStart {
     /// A session of a browser.
     #[must_use]
     pub fn new(method: SignInMethod, from: Option<IpAddr>, user_agent: Option<&str>) -> Self {
-        // It is shown to people: no line breaks, and not longer than a line or two.
+        // The text is shown to people, so it is printable and short.
         let shown =
             |text: &str| text.chars().filter(|c| matches!(c, ' '..='~')).take(USER_AGENT_CHARS_MAX).collect::<String>();
         let user_agent = user_agent.map(shown).filter(|text| !text.is_empty());
         Self { method, from, user_agent, idle_max: SESSION_IDLE_MAX, age_max: SESSION_AGE_MAX }
     }
 
-    /// A session that the operator makes for a script.
+    /// A session that the operator creates for a script.
     #[must_use]
     pub fn for_operator() -> Self {
         let start = Self::new(SignInMethod::Operator, None, None);
@@ -161,35 +153,29 @@ impl SessionStart {
     }
 }
 
-/// A user's being signed in.
+/// A session of a signed-in user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserSession {
-    /// Its id.
     pub id: SessionId,
-    /// To which account.
     pub account: AccountId,
-    /// Who.
     pub user: UserId,
-    /// The hash of its token.
+    /// Hash of the token.
     pub secret: SecretHash,
-    /// When they signed in.
     pub created_at: Timestamp,
-    /// When it ends unless it is used.
+    /// Expiry unless the session is used.
     pub expires_at: Timestamp,
-    /// When it ends in any case.
+    /// Latest possible end.
     pub ends_at: Timestamp,
-    /// By what they signed in; not known of sessions that are older than this field.
+    /// Sign-in method; `None` for sessions older than this field.
     pub method: Option<SignInMethod>,
-    /// From where they signed in.
+    /// Client address at sign-in.
     pub from: Option<IpAddr>,
-    /// What their browser said it is.
     pub user_agent: Option<String>,
-    /// When it was last used, to the hour.
+    /// Time of the last use, to the hour.
     pub last_used_at: Option<Timestamp>,
 }
 
 impl UserSession {
-    /// A new session for a user.
     #[must_use]
     pub fn new(token: &SessionToken, now: Timestamp, start: SessionStart) -> Self {
         let SessionStart { method, from, user_agent, idle_max, age_max } = start;
@@ -209,20 +195,20 @@ impl UserSession {
         }
     }
 
-    /// Whether its user has just shown that they read the address' mail.
+    /// Returns whether the user signed in by a mailed link within [`FRESH_LINK_MAX_AGE`].
     #[must_use]
     pub fn has_fresh_sign_in_link(&self, now: Timestamp) -> bool {
         let until = self.created_at.checked_add(FRESH_LINK_MAX_AGE).unwrap_or(self.created_at);
         self.method == Some(SignInMethod::Link) && now < until
     }
 
-    /// Whether it has not ended.
+    /// Returns whether the session has not ended.
     #[must_use]
     pub fn is_live(&self, now: Timestamp) -> bool {
         now < self.expires_at && now < self.ends_at
     }
 
-    /// Its later end, because it is used now, when that is worth writing down.
+    /// Returns the session with its expiry extended by use at `now`, or `None` if the change is too small to store.
     #[must_use]
     pub fn extended(&self, now: Timestamp) -> Option<Self> {
         let later = now.checked_add(SESSION_IDLE_MAX).unwrap_or(Timestamp::MAX).min(self.ends_at);
@@ -231,40 +217,36 @@ impl UserSession {
     }
 }
 
-/// What the browser keeps of a session.
+/// The token in the browser's cookie.
 pub type SessionToken = SessionCookieToken<UserId>;
 
-/// A link that signs a user in, once.
+/// A mailed link that signs a user in once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignInLink {
-    /// To which account.
     pub account: AccountId,
-    /// Whom.
     pub user: UserId,
-    /// The series of the user's links that it belongs to.
+    /// The user's link series at creation.
     pub series: u32,
-    /// Until when.
     pub expires_at: Timestamp,
 }
 
 impl SignInLink {
-    /// A link with this token for a user.
     #[must_use]
     pub fn new(user: &User, token: &SignInLinkToken) -> Self {
         Self { account: user.account, user: user.id, series: user.link_series, expires_at: token.expires_at }
     }
 
-    /// Whether it still signs this user in: no password was changed or reset since it was made.
+    /// Returns whether the link is still valid for the user: no password change or reset since its creation.
     #[must_use]
     pub fn is_valid_for(&self, user: &User) -> bool {
         (self.account, self.user, self.series) == (user.account, user.id, user.link_series)
     }
 }
 
-/// What a mailed link carries: when it ends, so that it is found and forgotten by time, and a secret.
+/// Token of a sign-in link: its expiry, by which the stored row is found and expired, and a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SignInLinkToken {
-    /// Until when it works, to the microsecond.
+    /// Expiry, to the microsecond.
     pub expires_at: Timestamp,
     secret: [u8; 32],
 }
@@ -276,14 +258,13 @@ impl fmt::Debug for SignInLinkToken {
 }
 
 impl SignInLinkToken {
-    /// A new one.
     #[must_use]
     pub fn new(expires_at: Timestamp, secret: [u8; 32]) -> Self {
         let micros = expires_at.as_microsecond();
         Self { expires_at: Timestamp::from_microsecond(micros).unwrap_or(expires_at), secret }
     }
 
-    /// Reads a path's part; `None` when it is no token.
+    /// Parses a path segment; `None` if it is malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes: [u8; 40] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
@@ -292,14 +273,14 @@ impl SignInLinkToken {
         Some(Self { expires_at, secret: secret.try_into().ok()? })
     }
 
-    /// The path's part.
+    /// The path segment.
     #[must_use]
     pub fn text(&self) -> String {
         let time = self.expires_at.as_microsecond().to_be_bytes();
         URL_SAFE_NO_PAD.encode([&time[..], &self.secret].concat())
     }
 
-    /// What is stored of it.
+    /// The hash to store.
     #[must_use]
     pub fn hash(&self) -> SecretHash {
         SecretHash::from_bytes(&self.secret)

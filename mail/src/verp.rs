@@ -1,9 +1,8 @@
-//! The envelope sender: a signed address at the return path, one per recipient.
+//! VERP: a signed envelope sender at the return path host, one per recipient.
 //!
-//! `b-{email}-{recipient}-{tag}@rp.{domain}`: what comes back to it is a delivery status
-//! notification or a complaint for exactly one recipient, and nobody else can make such an address
-//! (VERP, signed in the manner of BATV). The tag is the first 40 bits of an HMAC-SHA-256; email ids
-//! are already 80 bits of chance, so a guess is hopeless.
+//! A message to `b-{email}-{recipient}-{tag}@rp.{domain}` is a DSN or complaint about exactly one recipient. Only
+//! holders of the key can create such an address (VERP, signed like BATV). The tag is 40 bits of an HMAC-SHA-256, five
+//! of each of its first eight bytes. Email ids contain 80 random bits already, so guessing is infeasible.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -17,19 +16,17 @@ use crate::task::TaskId;
 const TAG_CHARS: usize = 8;
 const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// The key that signs return paths.
 #[derive(Clone)]
 pub struct VerpKey([u8; 32]);
 
 impl VerpKey {
-    /// A key from 32 secret bytes.
     #[must_use]
     pub fn new(secret: [u8; 32]) -> Self {
         Self(secret)
     }
 
-    /// The envelope sender for a recipient of an email, at the return-path host. `None` when the
-    /// host is so long that no address fits (a name of over 200 characters).
+    /// The envelope sender for a recipient of an email, at the return path host. `None` if the host name is so long
+    /// that no address fits (over 200 characters).
     #[must_use]
     pub fn address(&self, task: TaskId, host: &DomainName) -> Option<Address> {
         let email = Ulid::from_bytes(task.email.to_bytes());
@@ -37,28 +34,28 @@ impl VerpKey {
         Address::new(&local, host.clone()).ok()
     }
 
-    /// Reads an envelope sender of ours back; `None` when it is not one, or is forged.
+    /// Verifies an envelope sender; `None` if it has another form or a wrong tag.
     #[must_use]
     pub fn verify(&self, address: &Address) -> Option<TaskId> {
         let mut parts = address.local_part().strip_prefix("b-").or(address.local_part().strip_prefix("B-"))?.split('-');
         let email = Ulid::from_string(parts.next()?).ok()?;
         let recipient = parts.next()?.parse().ok()?;
-        let given = parts.next()?.to_ascii_lowercase();
+        let received_tag = parts.next()?.to_ascii_lowercase();
         let task = TaskId { email: EmailId::from_bytes(email.to_bytes()), recipient };
-        let whole = parts.next().is_none();
-        let right: bool = self.tag(task).as_bytes().ct_eq(given.as_bytes()).into();
-        (whole && right).then_some(task)
+        let is_complete = parts.next().is_none();
+        let is_valid: bool = self.tag(task).as_bytes().ct_eq(received_tag.as_bytes()).into();
+        (is_complete && is_valid).then_some(task)
     }
 
-    /// The domain that mail with this envelope sender was sent from, by its host.
+    /// The sending domain of a return path: its host without the leading label.
     #[must_use]
     pub fn sending_domain(address: &Address) -> Option<DomainName> {
         let labels = address.domain().as_str().split_once('.')?;
-        (labels.0 == crate::setup::RETURN_PATH_LABEL).then(|| labels.1.parse().ok()).flatten()
+        (labels.0 == crate::domain_setup::RETURN_PATH_LABEL).then(|| labels.1.parse().ok()).flatten()
     }
 
     fn tag(&self, task: TaskId) -> String {
-        // An HMAC takes a key of any length: this cannot fail.
+        // HMAC accepts keys of any length, so this cannot fail.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return String::new() };
         mac.update(b"verp");
         mac.update(&task.email.to_bytes());
@@ -78,7 +75,7 @@ mod tests {
         let task = TaskId { email: EmailId::new(Timestamp::from_second(1_700_000_000).unwrap(), 99), recipient: 3 };
         let address = key.address(task, &"rp.example.com".parse().unwrap()).unwrap();
         assert_eq!(key.verify(&address), Some(task));
-        // Some servers change the case of what they send back.
+        // Some servers change the case of the address.
         let shouted: Address = address.to_string().to_ascii_uppercase().parse().unwrap();
         assert_eq!(key.verify(&shouted), Some(task));
         assert_eq!(VerpKey::new([2; 32]).verify(&address), None);

@@ -1,9 +1,8 @@
-//! Warming up: addresses that nobody has had mail from get known to a mailbox provider by little mail first, and more
-//! of it day by day. Pure.
+//! IP warm-up: a new source address sends little mail to a provider at first, and more each day.
 //!
-//! How much a day is the [`Curve`]'s; it is spread over the day: an hour's part may go at once ([`Credit`], by the
-//! generic cell rate algorithm). Whoever has not sent yet, or does not remember, may send one message: a restart, or a
-//! hundred of them, bring no more than one each.
+//! [`WarmUpCurve`] gives the messages per day. They are spread over the day by the generic cell rate algorithm, with a
+//! burst of one hour's share ([`WarmUpCredit`]). A credit without history permits one message, so each restart adds at
+//! most one.
 
 use std::time::Duration;
 
@@ -14,13 +13,13 @@ use jiff::tz::TimeZone;
 const HOUR_NS: u64 = 3_600 * 1_000_000_000;
 const DAY_NS: u64 = 24 * HOUR_NS;
 
-/// How many messages a day one address sends to one provider, from the first day on; after the last it is warm.
+/// Messages per day from one address to one provider, from the first day on. After the last day the address is warm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WarmUpCurve(Vec<u32>);
 
 impl Default for WarmUpCurve {
-    /// From 50 to 50,000 in three weeks, twice as many every other day: as the large providers' advice to bulk senders
-    /// goes (begin with few, grow steadily, and only while nobody complains).
+    /// From 50 to 50,000 in three weeks, doubling every other day. This follows the advice of large providers to bulk
+    /// senders: start small, and grow steadily while there are no complaints.
     fn default() -> Self {
         Self(vec![
             50, 70, 100, 140, 200, 280, 400, 560, 800, 1_100, 1_600, 2_200, 3_200, 4_500, 6_400, 9_000, 12_800, 18_000,
@@ -29,7 +28,7 @@ impl Default for WarmUpCurve {
     }
 }
 
-/// A day without mail is no day of a curve.
+/// A curve is empty, or has a day without messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must name at least one message for each day")]
 pub struct WarmUpCurveError;
@@ -43,14 +42,12 @@ impl TryFrom<Vec<u32>> for WarmUpCurve {
 }
 
 impl WarmUpCurve {
-    /// How many days it has.
     #[must_use]
     pub fn days(&self) -> usize {
         self.0.len()
     }
 
-    /// The day of a warm-up that began on `since` (UTC), from 1 on; none when it is over. Before it has begun it is the
-    /// first day.
+    /// Day of a warm-up that began on `since` (UTC), from 1; `None` after the last day. Before the start it is day 1.
     #[must_use]
     pub fn day(&self, since: Date, now: Timestamp) -> Option<usize> {
         let today = now.to_zoned(TimeZone::UTC).date();
@@ -59,44 +56,44 @@ impl WarmUpCurve {
         (day <= self.days()).then_some(day)
     }
 
-    /// How many messages may be sent that day by one address to one provider; none when it is over.
+    /// Messages per day from one address to one provider; `None` after the last day.
     #[must_use]
     pub fn messages_per_day(&self, since: Date, now: Timestamp) -> Option<u32> {
         self.0.get(self.day(since, now)? - 1).copied()
     }
 }
 
-/// What has been sent to one provider of what may be: until when that is paid for, in nanoseconds of any clock.
+/// GCRA state of one address and provider: the time up to which capacity is used, in nanoseconds of any clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WarmUpCredit {
     paid_at_ns: Option<u64>,
 }
 
 impl WarmUpCredit {
-    /// When the next message may go at so many a day: now, or later.
+    /// Earliest time of the next message at this rate; never before `now_ns`.
     #[must_use]
     pub fn next_send_at(self, per_day: u64, now_ns: u64) -> u64 {
         let Some(paid_at_ns) = self.paid_at_ns else { return now_ns };
         (paid_at_ns + interval_ns(per_day)).saturating_sub(burst_ns(per_day)).max(now_ns)
     }
 
-    /// One message more.
+    /// Takes capacity for one message.
     ///
     /// # Errors
-    /// How long it has to wait.
+    /// Returns the time to wait.
     pub fn acquire(&mut self, per_day: u64, now_ns: u64) -> Result<(), Duration> {
         let next_ns = self.next_send_at(per_day, now_ns);
         if next_ns > now_ns {
             return Err(Duration::from_nanos(next_ns - now_ns));
         }
         let interval_ns = interval_ns(per_day);
-        // The first one uses up all that there is but the time until the next.
+        // The first message uses all of the burst, so the next one waits a full interval.
         let first_ns = now_ns + burst_ns(per_day) - interval_ns;
         self.paid_at_ns = Some(self.paid_at_ns.unwrap_or(first_ns).max(now_ns) + interval_ns);
         Ok(())
     }
 
-    /// Whether all may be sent that may be at most: nothing needs to be remembered but that there was something.
+    /// Returns whether the full burst is available, so that only the fact of earlier use need be remembered.
     #[must_use]
     pub fn is_full(self, now_ns: u64) -> bool {
         self.paid_at_ns.is_none_or(|paid_at_ns| paid_at_ns <= now_ns)
@@ -107,7 +104,7 @@ fn interval_ns(per_day: u64) -> u64 {
     DAY_NS.div_ceil(per_day.max(1))
 }
 
-/// An hour's part may go at once, and one message in any case.
+/// One hour's share, and at least one message.
 fn burst_ns(per_day: u64) -> u64 {
     HOUR_NS.max(interval_ns(per_day))
 }
@@ -152,8 +149,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whenever mail comes, and however often we begin anew: no day has more than its messages, an hour's part,
-        /// and one for each beginning.
+        /// For any arrival times and any number of restarts, a day has at most its messages, one burst, and one message
+        /// per restart.
         #[test]
         fn no_day_has_more_than_its_messages(
             per_day in 1u64..3_000,

@@ -1,5 +1,5 @@
-//! Webhook endpoints: where an account wants to be told what happens, and how a delivery is signed
-//! (email-api.md "Webhook endpoint", "Signature verification"; completions-email.md 0, 2.10, 2.11).
+//! Webhook endpoints of an account, their subscriptions, and the signature of deliveries (email-api.md "Webhook
+//! endpoint", "Signature verification"; completions-email.md 0, 2.10, 2.11).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,30 +14,30 @@ use crate::domain::SealedSecret;
 use crate::event::EventKind;
 use crate::id::{AccountId, DomainId, WebhookId};
 
-/// Endpoints of one account.
+/// Maximum number of endpoints of an account.
 pub const ENDPOINTS_MAX: usize = 50;
-/// What a secret begins with.
+/// Prefix of a secret.
 pub const SECRET_PREFIX: &str = "whsec_";
-/// The longest description.
+/// Maximum length of a description, in bytes.
 pub const DESCRIPTION_BYTES_MAX: usize = 500;
-/// Domains that an endpoint can be narrowed to.
+/// Maximum number of domains in an endpoint's filter.
 pub const DOMAINS_MAX: usize = 50;
-/// Patterns of addresses that it can be narrowed to.
+/// Maximum number of address patterns in an endpoint's filter.
 pub const ADDRESSES_MAX: usize = 100;
-/// For how long an endpoint may do nothing but fail before it is disabled.
+/// An endpoint is disabled after failing for this long without a success.
 pub const FAILING_MAX: std::time::Duration = std::time::Duration::from_secs(5 * 24 * 3600);
 
-/// Whether an event of this name can be asked for.
+/// Returns whether an event name exists.
 #[must_use]
 pub fn is_event(name: &str) -> bool {
     EventKind::from_name(name).is_some()
 }
 
-/// Which ladder of retries an endpoint has.
+/// Retry schedule of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryPolicy {
-    /// Five attempts within five minutes, or as the operator configured.
+    /// Five attempts within five minutes, or as configured by the operator.
     #[default]
     Default,
     /// Eight attempts within 28 hours.
@@ -45,10 +45,10 @@ pub enum RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The words for them.
+    /// Names in the API.
     pub const WORDS: &[&str] = &["default", "extended"];
 
-    /// By its word.
+    /// Parses the name in the API.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
@@ -58,30 +58,29 @@ impl RetryPolicy {
         }
     }
 
-    /// Whether it is the usual one.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::Default
     }
 }
 
-/// Why an endpoint gets nothing.
+/// Reason why an endpoint is disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DisabledReason {
-    /// It answered 410.
+    /// The endpoint responded 410.
     Gone,
-    /// It failed for five days.
+    /// Deliveries failed for five days.
     Failing,
-    /// Whoever owns it switched it off.
+    /// Disabled by its owner.
     Customer,
 }
 
 impl DisabledReason {
-    /// The words for them.
+    /// Names in the API.
     pub const WORDS: &[&str] = &["gone", "failing", "customer"];
 
-    /// Its word.
+    /// Name in the API.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -92,65 +91,54 @@ impl DisabledReason {
     }
 }
 
-/// Secrets that sign beside the one that holds: a rotation that is asked for again, because its answer was lost,
-/// must not take the secret away that receivers have.
+/// Maximum number of former secrets that still sign. If the response of a rotation is lost and the rotation is
+/// repeated, the receivers' current secret must remain valid.
 pub const FORMER_SECRETS_MAX: usize = 3;
 
-/// A secret that was replaced, and still signs for a while.
+/// A replaced secret that signs until its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormerSecret {
-    /// The secret.
     pub sealed: SealedSecret,
-    /// Until when it signs.
+    /// Time until which it signs.
     pub until: Timestamp,
 }
 
-/// An endpoint.
+/// A webhook endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
-    /// Its id.
     pub id: WebhookId,
-    /// Whose it is.
     pub account: AccountId,
-    /// Where it is.
     pub url: String,
-    /// The events that it asks for; none means all that need not be named.
+    /// Subscribed event types; empty means all types that need no explicit subscription.
     pub events: Vec<String>,
-    /// Whether it gets any.
     pub enabled: bool,
-    /// What its owner says about it.
     pub description: Option<String>,
-    /// The only domains whose events it gets; none means all events.
+    /// Domains whose events are delivered; empty means all events.
     pub domains: Vec<(DomainId, DomainName)>,
-    /// The only addresses whose received mail it gets; none means all received mail.
+    /// Address patterns whose received mail is delivered; empty means all received mail.
     pub addresses: Vec<AddressPattern>,
-    /// How it is tried again.
+    /// Retry schedule.
     pub retry: RetryPolicy,
-    /// What signs, sealed.
+    /// Current signing secret, encrypted.
     pub secret: SealedSecret,
-    /// What signed before and still does, the latest first; [`FORMER_SECRETS_MAX`] at most.
+    /// Former secrets that still sign, the latest first; at most [`FORMER_SECRETS_MAX`].
     pub former_secrets: Vec<FormerSecret>,
-    /// Since when nothing arrived; none while things arrive.
+    /// Time since which all deliveries failed; `None` while deliveries succeed.
     pub failing_since: Option<Timestamp>,
-    /// Why it is not enabled.
     pub disabled_reason: Option<DisabledReason>,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it was changed.
     pub updated_at: Timestamp,
 }
 
-/// The domain that an event is about.
+/// The domain of an event.
 #[derive(Debug, Clone, Copy)]
 pub enum EventDomain<'a> {
-    /// By id.
     Id(DomainId),
-    /// By name.
     Name(&'a str),
 }
 
 impl Webhook {
-    /// Whether it asks for events of this name.
+    /// Returns whether the endpoint subscribes to an event type.
     #[must_use]
     pub fn subscribes_to(&self, kind: EventKind) -> bool {
         if self.events.is_empty() {
@@ -159,7 +147,7 @@ impl Webhook {
         self.events.iter().any(|name| name == kind.name())
     }
 
-    /// Whether an event about this domain, or about none, is for it.
+    /// Returns whether the domain filter accepts an event about this domain, or about none.
     #[must_use]
     pub fn accepts_domain(&self, about: Option<EventDomain<'_>>) -> bool {
         self.domains.is_empty()
@@ -170,13 +158,13 @@ impl Webhook {
             })
     }
 
-    /// Whether mail that came in for this address is for it.
+    /// Returns whether the address filter accepts mail received for this address.
     #[must_use]
     pub fn accepts_received_for(&self, received_for: &Address) -> bool {
         self.addresses.is_empty() || self.addresses.iter().any(|pattern| pattern.matches(received_for))
     }
 
-    /// It is switched off, or on again. Since when nothing has arrived stays known until it is on again.
+    /// Disables the endpoint with a reason, or enables it. Enabling resets `failing_since`.
     pub fn set_disabled(&mut self, off: Option<DisabledReason>) {
         self.enabled = off.is_none();
         self.disabled_reason = off;
@@ -186,24 +174,24 @@ impl Webhook {
     }
 }
 
-/// The text of a secret made of these bytes: it is a key of Standard Webhooks libraries too.
+/// Formats a secret; the format is that of Standard Webhooks.
 #[must_use]
 pub fn format_secret(bytes: &[u8; 32]) -> String {
     format!("{SECRET_PREFIX}{}", STANDARD.encode(bytes))
 }
 
-/// The header fields that sign a delivery.
+/// Signature header fields of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookSignature {
-    /// `Service-Signature`: HMAC-SHA256 by the whole text of the secret over `t.body`, in hexadecimal.
+    /// `Service-Signature`: HMAC-SHA256 of `t.body`, keyed with the complete text of the secret, in hexadecimal.
     pub service_signature: String,
     /// `webhook-timestamp`.
     pub timestamp: String,
-    /// `webhook-signature` of Standard Webhooks: HMAC-SHA256 by the secret's bytes over `id.t.body`, in base 64.
+    /// `webhook-signature` of Standard Webhooks: HMAC-SHA256 of `id.t.body`, keyed with the secret's bytes, in base 64.
     pub webhook_signature: String,
 }
 
-/// Signs a body for now, with each of these secrets (two while one replaces another).
+/// Signs a body with each of the secrets; during a rotation there are several.
 #[must_use]
 pub fn sign<'a>(secrets: impl IntoIterator<Item = &'a str>, id: &str, at: Timestamp, body: &[u8]) -> WebhookSignature {
     let timestamp = at.as_second().to_string();
@@ -226,20 +214,20 @@ pub fn sign<'a>(secrets: impl IntoIterator<Item = &'a str>, id: &str, at: Timest
 }
 
 fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    // An HMAC takes a key of any length: this cannot fail.
+    // HMAC accepts keys of any length, so this cannot fail.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return [0; 32] };
     parts.iter().for_each(|part| mac.update(part));
     mac.finalize().into_bytes().into()
 }
 
-/// The body of a delivery: exactly these three, in this order.
+/// Body of a delivery: exactly these three fields in this order.
 #[derive(Debug, Serialize)]
 pub struct WebhookBody<'a> {
-    /// The event's name.
+    /// The event type.
     pub r#type: &'a str,
-    /// When it happened, as [`crate::moment::write`] writes it.
+    /// Time of the event, in the format of [`crate::timestamp::to_rfc3339`].
     pub created_at: String,
-    /// What happened.
+    /// The event's data.
     pub data: &'a serde_json::Map<String, serde_json::Value>,
 }
 

@@ -1,15 +1,15 @@
-//! Replacing a text at Cloudflare in one step.
+//! Replaces a TXT record at Cloudflare atomically.
 //!
-//! There each record has an id, and its content can be changed. dns-update knows to add and to delete only, and it
-//! finds a record to delete only if it was written in quotes, as the older ones were not.
+//! At Cloudflare each record has an id, and its content can be changed. dns-update can only add and delete, and it
+//! finds a record to delete only if its content is stored in quotes, which older records are not.
 
 use dns_update::Error;
 use dns_update::http::{HttpClient, HttpClientBuilder};
-use mail::setup::DomainRecord;
+use mail::domain_setup::DomainRecord;
 use serde::{Deserialize, Serialize};
 
-use super::quotes::{quote, unquote};
 use super::secret::SecretText;
+use super::txt_quoting::{quote, unquote};
 
 const ENDPOINT: &str = "https://api.cloudflare.com/client/v4";
 const RETRIES: u32 = 2;
@@ -37,16 +37,16 @@ struct ContentUpdate<'a> {
     content: &'a str,
 }
 
-/// A zone.
+/// A zone at Cloudflare.
 pub(super) struct CloudflareZone {
     client: HttpClient,
     id: String,
-    /// Its own name.
+    /// The zone's apex.
     pub(super) name: String,
 }
 
 impl CloudflareZone {
-    /// The zone that a domain is in: the nearest upwards.
+    /// Finds the zone of a domain: the closest ancestor.
     pub(super) async fn open(token: &SecretText, domain: &str) -> dns_update::Result<Self> {
         let client =
             HttpClientBuilder::new().with_header("Authorization", format!("Bearer {}", token.expose())).build();
@@ -61,7 +61,7 @@ impl CloudflareZone {
         }
     }
 
-    /// Puts the record's text in the place of `old`.
+    /// Replaces the text `old` with the record's value.
     pub(super) async fn replace(&self, record: &DomainRecord, old: &str) -> dns_update::Result<()> {
         let records = format!("{ENDPOINT}/zones/{}/dns_records", self.id);
         let question = self.client.get(format!("{records}?type=TXT&name={}&per_page=100", record.name));
@@ -69,7 +69,7 @@ impl CloudflareZone {
         let text = texts
             .iter()
             .find(|text| unquote(&text.content) == old)
-            .ok_or_else(|| Error::Api("the text to be replaced is there no more".to_owned()))?;
+            .ok_or_else(|| Error::Api("the text to be replaced no longer exists".to_owned()))?;
         let change = self.client.patch(format!("{records}/{}", text.id));
         let change = change.with_body(ContentUpdate { content: &quote(&record.value) })?;
         into_result(change.send_with_retry::<CloudflareResponse<serde_json::Value>>(RETRIES).await?).map(|_| ())
@@ -78,5 +78,5 @@ impl CloudflareZone {
 
 fn into_result<T>(answer: CloudflareResponse<T>) -> dns_update::Result<T> {
     let result = answer.result.filter(|_| answer.success);
-    result.ok_or_else(|| Error::Api("the answer says that it did not succeed".to_owned()))
+    result.ok_or_else(|| Error::Api("the response reports no success".to_owned()))
 }

@@ -1,12 +1,12 @@
-//! Credentials for a provider, read from JSON: everything wrong is told at once, field by field.
+//! Credentials for a DNS provider, parsed from JSON. All errors are reported at once, by field.
 //!
 //! ```text
-//! {"api_token": "…"} ─► Credentials::read(provider) ─► Credentials { login } ─► the provider's client
-//!                                                  └► secret_json ─► sealed, if the customer wants it kept
+//! {"api_token": "…"} ─► ProviderCredentials::parse ─► ProviderCredentials { login } ─► the provider's client
+//!                                                     └► secret_json ─► sealed, if the customer stores the credentials
 //! ```
 //!
-//! What a provider takes is a table ([`fields`]), so that the document, the messages and the reader agree.
-//! Values are held as [`Secret`]s: a `Debug` of credentials shows which provider they are for and no more.
+//! The fields of each provider are a table ([`credential_fields`]), which the API document, the messages and the parser
+//! share. Values are [`SecretText`]s: the `Debug` output of credentials shows only the provider.
 
 use std::fmt;
 
@@ -19,34 +19,32 @@ use super::Provider;
 use super::secret::SecretText;
 use super::server::ServerAddress;
 
-/// Bytes of one value.
+/// Maximum length of a value in bytes.
 const VALUE_BYTES_MAX: usize = 4_096;
-/// Errors told of one object.
+/// Maximum number of reported errors.
 const ERRORS_MAX: usize = 20;
-/// What is shown of a name that somebody made up.
+/// Maximum characters of an unknown field's name in an error.
 const NAME_SHOWN_CHARS_MAX: usize = 64;
 
 /// A field of a provider's credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CredentialField {
-    /// Its name.
     pub name: &'static str,
-    /// Whether it must be given.
     pub required: bool,
-    /// Whether it is secret; what is not may be shown.
+    /// A value that is not secret may be shown.
     pub secret: bool,
 }
 
-/// What is wrong with one field.
+/// An error in one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CredentialFieldError {
-    /// Its name; empty when the whole is no object.
+    /// The name of the field; empty if the value is not an object.
     pub field: String,
-    /// What is wrong, as a sentence that follows the name.
+    /// The error, as the end of a sentence that begins with the name.
     pub message: String,
 }
 
-/// Credentials that one provider takes.
+/// Valid credentials of one provider.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProviderCredentials {
     provider: Provider,
@@ -54,14 +52,13 @@ pub struct ProviderCredentials {
     pub(super) login: ProviderLogin,
 }
 
-/// Credentials as they are used.
+/// The credentials in the form that the provider's client needs.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum ProviderLogin {
-    /// One token, which names its owner too.
+    /// One API token.
     Token(SecretText),
-    /// A key or a name, and what goes with it.
+    /// Two values, such as a key and a secret.
     Pair(SecretText, SecretText),
-    /// AWS.
     Aws(AwsKeys),
     /// TSIG (RFC 8945).
     Tsig(TsigKey),
@@ -86,7 +83,7 @@ pub(super) struct TsigKey {
     pub(super) key: Vec<u8>,
 }
 
-/// The algorithms that RFC 8945 6 asks for and nobody has broken.
+/// The HMAC algorithms of RFC 8945 6 that are considered secure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TsigAlgorithm {
     Sha256,
@@ -102,7 +99,7 @@ const fn plain_field(name: &'static str, required: bool) -> CredentialField {
     CredentialField { name, required, secret: false }
 }
 
-/// The fields that a provider's credentials have.
+/// The fields of a provider's credentials.
 #[must_use]
 pub const fn credential_fields(provider: Provider) -> &'static [CredentialField] {
     match provider {
@@ -136,10 +133,10 @@ pub const fn credential_fields(provider: Provider) -> &'static [CredentialField]
 }
 
 impl ProviderCredentials {
-    /// Reads a provider's credentials from a JSON object.
+    /// Parses a provider's credentials from a JSON object.
     ///
     /// # Errors
-    /// All that is wrong, at most twenty of it, never empty.
+    /// All errors, at most twenty, never empty.
     pub fn parse(provider: Provider, value: &Value) -> Result<Self, Vec<CredentialFieldError>> {
         let Value::Object(object) = value else {
             return Err(vec![CredentialFieldError { field: String::new(), message: "must be an object".to_owned() }]);
@@ -154,13 +151,12 @@ impl ProviderCredentials {
         Ok(Self { provider, given, login })
     }
 
-    /// The provider that they are for.
     #[must_use]
     pub fn provider(&self) -> Provider {
         self.provider
     }
 
-    /// The object that [`Credentials::read`] reads back: to be sealed, never to be shown or logged.
+    /// The JSON object that [`ProviderCredentials::parse`] parses. It must be sealed, and neither shown nor logged.
     #[must_use]
     pub fn secret_json(&self) -> SecretText {
         let object: Map<String, Value> =
@@ -168,7 +164,7 @@ impl ProviderCredentials {
         SecretText::new(Value::Object(object).to_string())
     }
 
-    /// A stranger's text, without the secrets that it may repeat.
+    /// A text from the provider, with the secrets in it replaced.
     pub(super) fn redact(&self, text: &str) -> String {
         let secrets = self.given.iter().filter(|(field, _)| field.secret);
         secrets.fold(text.to_owned(), |text, (_, value)| value.redact(&text))
@@ -181,7 +177,7 @@ impl fmt::Debug for ProviderCredentials {
     }
 }
 
-/// The values by field; what is wrong with them goes to `errors`.
+/// Collects the values by field and adds errors to `errors`.
 fn collect_values(
     provider: Provider,
     object: &Map<String, Value>,
@@ -192,7 +188,7 @@ fn collect_values(
         let known: Vec<&str> = table.iter().map(|field| field.name).collect();
         errors.push(CredentialFieldError {
             field: name.chars().take(NAME_SHOWN_CHARS_MAX).collect(),
-            message: format!("is not known; {provider} takes {}", known.join(", ")),
+            message: format!("is not supported; {provider} requires {}", known.join(", ")),
         });
     }
     let mut given = Vec::new();
@@ -203,9 +199,9 @@ fn collect_values(
             None | Some(Value::Null) => {}
             Some(Value::String(text)) if text.is_empty() => errors.push(wrong("must not be empty")),
             Some(Value::String(text)) if text.len() > VALUE_BYTES_MAX => errors.push(wrong("is too long")),
-            // Nothing else belongs into a header, and a line's end at the end is a paste gone wrong.
+            // Other characters are invalid in a header; a trailing line end is a copy-and-paste error.
             Some(Value::String(text)) if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
-                errors.push(wrong("must be letters, digits and signs without spaces or line ends"));
+                errors.push(wrong("must consist of letters, digits and punctuation, without spaces or line ends"));
             }
             Some(Value::String(text)) => given.push((*field, SecretText::new(text))),
             Some(_) => errors.push(wrong("must be a string")),
@@ -214,7 +210,7 @@ fn collect_values(
     given
 }
 
-/// Makes typed values of given ones.
+/// Converts the values to typed credentials.
 struct CredentialReader<'a> {
     given: &'a [(CredentialField, SecretText)],
 }
@@ -250,12 +246,12 @@ impl CredentialReader<'_> {
         })
     }
 
-    /// A word that becomes part of an address at the provider, so that nothing but a word may be in it.
+    /// A word that becomes part of a URL, so its characters are restricted.
     fn word(&self, name: &'static str, allowed: fn(u8) -> bool) -> Result<Option<String>, CredentialFieldError> {
         let Some(value) = self.find(name) else { return Ok(None) };
         let text = value.expose().trim_start_matches("/hostedzone/");
         if text.is_empty() || text.len() > 64 || !text.bytes().all(allowed) {
-            return Err(field_error(name, "must be a word as AWS writes it"));
+            return Err(field_error(name, "must be a valid AWS identifier"));
         }
         Ok(Some(text.to_owned()))
     }
@@ -264,8 +260,7 @@ impl CredentialReader<'_> {
         let server = self.require("server")?;
         let server = server.expose().parse().map_err(|error| field_error("server", &format!("{error}")))?;
         let name = self.require("key_name")?.expose().parse();
-        let name =
-            name.map_err(|_| field_error("key_name", "must be the key's name as the server's configuration has it"))?;
+        let name = name.map_err(|_| field_error("key_name", "must be the key's name in the server's configuration"))?;
         let algorithm = match self.find("algorithm").map(|value| value.expose().to_ascii_lowercase()).as_deref() {
             None | Some("hmac-sha256") => TsigAlgorithm::Sha256,
             Some("hmac-sha384") => TsigAlgorithm::Sha384,
@@ -276,7 +271,7 @@ impl CredentialReader<'_> {
         };
         let key = STANDARD.decode(self.require("secret")?.expose());
         let key = key.ok().filter(|key| !key.is_empty());
-        let key = key.ok_or_else(|| field_error("secret", "must be base64, as the server's configuration has it"))?;
+        let key = key.ok_or_else(|| field_error("secret", "must be base64, as in the server's configuration"))?;
         Ok(TsigKey { server, name, algorithm, key })
     }
 }
@@ -333,17 +328,17 @@ mod tests {
         assert_eq!(errors(Provider::Cloudflare, &json!("token")), [" must be an object"]);
         assert_eq!(
             errors(Provider::Cloudflare, &json!({"token": "x"})),
-            ["token is not known; Cloudflare takes api_token", "api_token is required"]
+            ["token is not supported; Cloudflare requires api_token", "api_token is required"]
         );
         assert_eq!(errors(Provider::Hetzner, &json!({"api_token": 5})), ["api_token must be a string"]);
         assert_eq!(errors(Provider::Hetzner, &json!({"api_token": ""})), ["api_token must not be empty"]);
         assert_eq!(
             errors(Provider::Hetzner, &json!({"api_token": "a\r\nHost: b"})),
-            ["api_token must be letters, digits and signs without spaces or line ends"]
+            ["api_token must consist of letters, digits and punctuation, without spaces or line ends"]
         );
         assert_eq!(errors(Provider::Hetzner, &json!({"api_token": "a".repeat(5_000)})), ["api_token is too long"]);
         let route53 = json!({"access_key_id": "a", "secret_access_key": "b", "hosted_zone_id": "../../x"});
-        assert_eq!(errors(Provider::Route53, &route53), ["hosted_zone_id must be a word as AWS writes it"]);
+        assert_eq!(errors(Provider::Route53, &route53), ["hosted_zone_id must be a valid AWS identifier"]);
         let rfc2136 = |name: &str, value: &str| {
             let mut object = json!({"server": "ns.example", "key_name": "k", "secret": "c2VjcmV0"});
             object[name] = value.into();
@@ -352,9 +347,9 @@ mod tests {
         assert_eq!(rfc2136("algorithm", "hmac-md5"), ["algorithm must be hmac-sha256, hmac-sha384 or hmac-sha512"]);
         assert_eq!(
             rfc2136("secret", "not base64!"),
-            ["secret must be letters, digits and signs without spaces or line ends"]
+            ["secret must consist of letters, digits and punctuation, without spaces or line ends"]
         );
-        assert_eq!(rfc2136("secret", "***"), ["secret must be base64, as the server's configuration has it"]);
+        assert_eq!(rfc2136("secret", "***"), ["secret must be base64, as in the server's configuration"]);
         assert!(rfc2136("server", "ns.example:22")[0].starts_with("server "));
     }
 }

@@ -1,35 +1,34 @@
-//! A page of a stranger's, fetched over HTTPS.
+//! Fetches a page of a DNS provider over HTTPS.
 //!
-//! Whoever owns a zone says where its settings are, so the name is looked up once, judged, and connected to by address;
-//! only public addresses will do unless the operator allows others. No redirect is followed, no proxy is asked, no
-//! cookie is kept; what comes is bounded in bytes and in time.
+//! The owner of a zone chooses the host of its settings. So the name is resolved once, the addresses are checked, and
+//! the connection uses a checked address. Only public addresses are allowed unless the operator permits others. There
+//! are no redirects, proxies or cookies. The response is limited in bytes and in time.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use mail::address::DomainName;
-use mail::egress;
+use mail::public_ip;
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Url};
 
 use super::Publisher;
-use super::connect::DomainConnectError;
+use super::domain_connect::DomainConnectError;
 
-/// How long a page may take.
+/// Timeout of a fetch.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection may take.
+/// Timeout of a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// What is read of a page: settings are some hundred bytes.
+/// Maximum bytes read of a page: settings have some hundred.
 const BODY_BYTES_MAX: usize = 64 << 10;
-/// Addresses that are tried.
+/// Maximum addresses that are tried.
 const ADDRESSES_MAX: usize = 3;
 
-/// How pages are reached.
+/// Settings for fetching pages, which tests replace.
 #[derive(Debug, Clone)]
 pub struct FetchSettings {
-    /// The port of all servers.
     pub port: u16,
-    /// The certificates (DER) that servers' own are to come from; those of the system, if none are given.
+    /// Trusted CA certificates (DER); `None` means those of the system.
     pub authorities: Option<Vec<Vec<u8>>>,
 }
 
@@ -39,7 +38,7 @@ impl Default for FetchSettings {
     }
 }
 
-/// A page, with whatever status.
+/// A fetched page with any status.
 pub(super) struct FetchedPage {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
@@ -55,17 +54,17 @@ impl Publisher {
         if url.scheme() != "https" || url.set_port(Some(self.fetch_settings.port)).is_err() {
             return Err(DomainConnectError::Malformed);
         }
-        let found = self.resolver.addresses(&host).await.map_err(|_| lost("its name leads nowhere"))?.data;
+        let found = self.resolver.addresses(&host).await.map_err(|_| lost("its name cannot be resolved"))?.data;
         let allowed: Vec<SocketAddr> = found
             .into_iter()
-            .filter(|ip| self.allow_private || egress::is_public(*ip))
+            .filter(|ip| self.allow_private || public_ip::is_public(*ip))
             .take(ADDRESSES_MAX)
             .map(|ip| SocketAddr::new(ip, self.fetch_settings.port))
             .collect();
         if allowed.is_empty() {
-            return Err(lost("its name leads to no public address"));
+            return Err(lost("its name has no public address"));
         }
-        let client = self.client(&host, &allowed).map_err(|_| lost("no client could be set up for it"))?;
+        let client = self.client(&host, &allowed).map_err(|_| lost("the HTTP client could not be created"))?;
         let fetched = async {
             let mut answer = client.get(url).header("accept", "application/json").send().await?;
             let mut page = FetchedPage { status: answer.status().as_u16(), body: Vec::new() };
@@ -79,9 +78,9 @@ impl Publisher {
         };
         fetched.await.map_err(|error| {
             lost(match () {
-                () if error.is_timeout() => "it did not answer in time",
-                () if error.is_connect() => "it takes no connection, or shows a certificate that is not its own",
-                () => "its answer broke off",
+                () if error.is_timeout() => "it did not respond in time",
+                () if error.is_connect() => "it accepts no connection, or has an invalid certificate",
+                () => "its response was incomplete",
             })
         })
     }

@@ -1,24 +1,23 @@
-//! The providers, a line each, and their names: one for requests, one for people.
+//! The supported DNS providers, with their name in requests and their display name.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Names one provider a line: its variant, its word in requests, its name for people.
+/// Defines one provider per line: its variant, its name in requests, its display name.
 macro_rules! providers {
     ($($variant:ident $word:literal $shown:literal,)*) => {
-        /// Where a zone is kept.
+        /// A DNS provider.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum Provider {
             $(#[doc = $shown] #[serde(rename = $word)] $variant,)*
         }
 
         impl Provider {
-            /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The word for it in requests.
+            /// The name in requests.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
@@ -62,9 +61,9 @@ impl fmt::Display for Provider {
     }
 }
 
-/// No provider has this name.
+/// The name is not that of a supported provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no such provider")]
+#[error("unknown DNS provider")]
 pub struct UnknownProvider;
 
 impl FromStr for Provider {

@@ -1,91 +1,87 @@
-//! The one way through this room: look at what stands, plan, make what is missing, and tell of each record.
+//! Publishes records: reads the existing ones, plans the changes, makes them, and reports on each.
 
 use std::time::Duration;
 
-use dns::lookup::Resolver;
+use dns::resolver::Resolver;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::DomainName;
-use mail::setup::DomainRecord;
+use mail::domain_setup::DomainRecord;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::connect::DomainConnectTemplate;
 use crate::credentials::ProviderCredentials;
-use crate::fault::{ApplyError, UpstreamError, UpstreamFault};
+use crate::domain_connect::DomainConnectTemplate;
 use crate::fetch::FetchSettings;
-use crate::signature::RequestKey;
+use crate::request_signature::RequestKey;
+use crate::upstream_error::{ApplyError, UpstreamError, UpstreamFault};
 use crate::zone::ProviderZone;
-use dns::plan::{ChangeAction, MergePolicy, RecordChange, plan_changes};
+use dns::record_changes::{ChangeAction, MergePolicy, RecordChange, plan_changes};
 
-/// Records of one request. No domain of ours needs as many.
+/// Maximum records of one request, more than any domain needs.
 pub const RECORDS_MAX: usize = 32;
-/// How long all of it may take.
+/// Timeout of a publication.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What is to be published, and how.
+/// A request to publish records.
 #[derive(Debug, Clone, Copy)]
 pub struct PublishRequest<'a> {
-    /// The domain; all records are its own or below it.
+    /// The domain; all records are at its name or below.
     pub domain: &'a DomainName,
-    /// The zone that it is in, if the caller knows; it is found otherwise.
+    /// The zone of the domain, if it is known; otherwise it is looked up.
     pub zone: Option<&'a DomainName>,
-    /// The records that are to stand.
+    /// The wanted records.
     pub records: &'a [DomainRecord],
-    /// What may be put together with what is there.
+    /// The merges with existing records that the customer permits.
     pub merge: MergePolicy,
-    /// Only look and say what would be done.
+    /// Plan the changes without making them.
     pub dry_run: bool,
-    /// The time, for signatures.
+    /// The current time, for signatures of requests.
     pub now: Timestamp,
 }
 
-/// What became of a change.
+/// The outcome of a planned change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordChangeOutcome {
-    /// There was nothing to do.
+    /// No change was needed.
     Unchanged,
-    /// It was made.
     Done,
-    /// The provider refused it.
     Failed,
-    /// The provider gave no answer in time: it may have been made.
+    /// The provider did not respond in time, so the change may have been made.
     Unclear,
-    /// It was not tried: a dry run, a conflict, or a failure before it.
+    /// Not attempted, because of a dry run, a conflict, or an earlier failure.
     NotDone,
 }
 
-/// A change and what became of it.
+/// A planned change and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AppliedChange {
-    /// The change.
     #[serde(flatten)]
     pub change: RecordChange,
-    /// What became of it.
     pub outcome: RecordChangeOutcome,
 }
 
-/// What was done, record by record in the order wanted.
+/// The result of a publication.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishReport {
-    /// Each record's change.
+    /// The changes, in the order of the wanted records.
     pub changes: Vec<AppliedChange>,
-    /// Whether all that is wanted stands now.
+    /// True if all wanted records are published now.
     pub applied: bool,
-    /// What ended it early.
+    /// The error that ended the publication.
     pub failure: Option<UpstreamError>,
 }
 
 impl PublishReport {
-    /// Whether anything is in the way, so that nothing was done.
+    /// Returns whether a conflict prevented all changes.
     #[must_use]
     pub fn has_conflict(&self) -> bool {
         self.changes.iter().any(|step| step.change.action == ChangeAction::Conflict)
     }
 }
 
-/// Publishes records; built once.
+/// Publishes records at DNS providers.
 #[derive(Debug, Clone)]
 pub struct Publisher {
     pub(crate) resolver: Resolver,
@@ -96,35 +92,35 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// A publisher. With `allow_private`, servers that customers name may have private addresses.
+    /// Creates a publisher. With `allow_private`, the servers that customers specify can have private addresses.
     #[must_use]
     pub fn new(resolver: Resolver, allow_private: bool) -> Self {
         Self { resolver, allow_private, template: None, request_key: None, fetch_settings: FetchSettings::default() }
     }
 
-    /// The same, with the operator's template for Domain Connect, and the key that signs requests for it.
+    /// Sets the operator's Domain Connect template, and the key that signs requests for it.
     #[must_use]
     pub fn with_template(self, template: Option<DomainConnectTemplate>, request_key: Option<RequestKey>) -> Self {
         Self { template, request_key, ..self }
     }
 
-    /// The same, reaching pages in another way.
+    /// Sets how pages are fetched.
     #[must_use]
     pub fn with_fetch_settings(self, web: FetchSettings) -> Self {
         Self { fetch_settings: web, ..self }
     }
 
-    /// Looks at what stands, and makes what is wanted stand.
+    /// Reads the existing records and publishes the wanted ones.
     ///
     /// # Errors
-    /// [`ApplyError`] when it ended before anything was changed. What ended it later is in the report.
+    /// [`ApplyError`] if the publication ended before any change. A later error is in the report.
     pub fn apply<'a>(
         &'a self,
         credentials: &'a ProviderCredentials,
         request: &'a PublishRequest<'a>,
     ) -> BoxFuture<'a, Result<PublishReport, ApplyError>> {
-        // An `async fn` is compiled anew in each crate that awaits it, and with it all that it awaits: here the
-        // hundred providers of dns-update, half of what those crates have to compile.
+        // An `async fn` is compiled again in each crate that awaits it, including all futures inside: here the hundred
+        // providers of dns-update, which would double the compile time of those crates.
         Box::pin(self.apply_changes(credentials, request))
     }
 

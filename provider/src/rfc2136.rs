@@ -1,9 +1,9 @@
-//! A name server that takes dynamic updates (RFC 2136), signed with TSIG (RFC 8945), over TCP.
+//! A name server that accepts dynamic updates (RFC 2136), signed with TSIG (RFC 8945), over TCP.
 //!
-//! dns-update asks and adds. A text is replaced here, in one message: the server changes all of it or nothing, and
-//! only if what stands is still what we saw (RFC 2136 2.4.2). Replaced by hand in two messages, a domain would for
-//! a while have two SPF records, which is an error, or none; and if its texts were cut into strings in another way
-//! than ours (RFC 7208 3.3), taking the old one away would take nothing away.
+//! dns-update reads and adds records. A text is replaced here, in one message: the server makes the whole change or
+//! none, and only if the existing records are unchanged (RFC 2136 2.4.2). With two messages, the domain would
+//! temporarily have two SPF records, which is an error, or none. Also, a deletion would have no effect if the existing
+//! text was split into strings differently (RFC 7208 3.3).
 
 use std::net::SocketAddr;
 
@@ -17,16 +17,16 @@ use hickory_resolver::net::client::{Client, ClientHandle as _};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::tcp::TcpClientStream;
 use hickory_resolver::net::xfer::{DnsHandle as _, DnsMultiplexer};
-use mail::setup::DomainRecord;
+use mail::domain_setup::DomainRecord;
 
 use super::credentials::{TsigAlgorithm, TsigKey};
 
-/// Seconds that our clock and the server's may differ (RFC 8945 10).
+/// Permitted difference between the clocks of client and server in seconds (RFC 8945 10).
 const FUDGE_S: u16 = 300;
-/// Bytes of one string of a text.
+/// Maximum length of one string of a text.
 const STRING_BYTES_MAX: usize = 255;
 
-/// A server that was found, and the key that it knows us by.
+/// A reachable server with the TSIG key for it.
 pub(super) struct UpdateServer {
     address: SocketAddr,
     key: TsigKey,
@@ -37,7 +37,7 @@ impl UpdateServer {
         Self { address, key: key.clone() }
     }
 
-    /// dns-update's client for the server.
+    /// Creates dns-update's client for the server.
     pub(super) fn updater(&self) -> dns_update::Result<DnsUpdater> {
         let algorithm = match self.key.algorithm {
             TsigAlgorithm::Sha256 => dns_update::TsigAlgorithm::HmacSha256,
@@ -48,7 +48,7 @@ impl UpdateServer {
         DnsUpdater::new_rfc2136_tsig(at.as_str(), self.key.name.as_str(), self.key.key.clone(), algorithm)
     }
 
-    /// Puts the record's text in the place of `old`, if what stands is still what is seen now.
+    /// Replaces the text `old` with the record's value, if the records do not change meanwhile.
     pub(super) async fn replace(&self, origin: &str, record: &DomainRecord, old: &str) -> dns_update::Result<()> {
         let name = Name::from_ascii(format!("{}.", record.name))?;
         let zone = Name::from_ascii(format!("{origin}."))?;
@@ -69,18 +69,18 @@ impl UpdateServer {
             then.get_or_insert_with(set).add_rdata(RData::TXT(data));
         }
         let (true, Some(there), Some(then)) = (found, there, then) else {
-            return Err(Error::Response("the text to be replaced is there no more".to_owned()));
+            return Err(Error::Response("the text to be replaced no longer exists".to_owned()));
         };
         let answer = client.compare_and_swap(there, then, zone).await?;
         match answer.response_code {
             ResponseCode::NoError => Ok(()),
-            ResponseCode::NXRRSet => Err(Error::Response("the texts were changed meanwhile, try again".to_owned())),
+            ResponseCode::NXRRSet => Err(Error::Response("the texts changed meanwhile; try again".to_owned())),
             code => Err(Error::Response(code.to_string())),
         }
     }
 
-    /// Whether the server takes changes of the zone that are signed with the key: asked by an update in which there is
-    /// nothing to change (RFC 2136 3.4). A question alone would show nothing, for anybody may ask.
+    /// Returns an error unless the server accepts changes of the zone with this key. It sends an update without changes
+    /// (RFC 2136 3.4), because a query would succeed without permission to update.
     pub(super) async fn check_access(&self, origin: &str) -> dns_update::Result<()> {
         let mut zone = Query::new();
         zone.set_name(Name::from_ascii(format!("{origin}."))?).set_query_type(RecordType::SOA);
@@ -108,13 +108,13 @@ impl UpdateServer {
         let (stream, sender) = TcpClientStream::new(self.address, None, None, TokioRuntimeProvider::new());
         let exchange = DnsMultiplexer::new(stream.await?, sender).with_signer(signer);
         let (client, background) = Client::from_sender(exchange);
-        // It ends with the client.
+        // The task ends with the client.
         tokio::spawn(background);
         Ok(client)
     }
 }
 
-/// A text cut into strings as the DNS carries it (RFC 1035 3.3).
+/// A text as TXT strings (RFC 1035 3.3).
 fn txt_strings(text: &str) -> TXT {
     TXT::from_bytes(text.as_bytes().chunks(STRING_BYTES_MAX).collect())
 }

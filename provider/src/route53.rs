@@ -1,11 +1,11 @@
-//! Amazon's Route 53: records are kept and changed as whole sets, one of each name and type.
+//! Amazon Route 53, which stores and changes records as whole sets, one per name and type.
 //!
-//! A set is written by dns-update, in one request: with what stood there and ours. Reading is done here, for dns-update's
-//! reader takes a list that has an alias record in it (no TTL, no values) for nonsense, and there is hardly a zone
-//! without one. One request lists all types at a name; it is signed as AWS wants it (Signature Version 4).
+//! dns-update writes a set in one request, with the existing records and the new one. Reading is implemented here:
+//! dns-update cannot parse a list with an alias record (without TTL and values), and most zones have one. One request
+//! lists all types at a name. It is signed with AWS Signature Version 4.
 //!
-//! What stands is kept as it was written; a set with texts that do not come back the same from dns-update's writer
-//! (escapes, letters beyond ASCII) is left alone, with a word to the customer.
+//! Existing records must stay unchanged. A set with texts that dns-update would write differently (escapes, non-ASCII
+//! characters) is therefore not changed, and the customer gets an error.
 
 use dns_update::crypto::{hmac_sha256, sha256_digest};
 use dns_update::http::{HttpClient, HttpClientBuilder};
@@ -13,21 +13,21 @@ use dns_update::providers::route53::Route53Config;
 use dns_update::{DnsRecord, DnsUpdater, Error, MXRecord};
 use jiff::Timestamp;
 use mail::address::DomainName;
-use mail::setup::{DomainRecord, RecordType};
+use mail::domain_setup::{DomainRecord, RecordType};
 use serde::Deserialize;
 
 use super::credentials::AwsKeys;
-use super::quotes::unquote;
 use super::secret::SecretText;
+use super::txt_quoting::unquote;
 use super::zone::record_data;
-use dns::plan::{ExistingRecord, ExistingRecordType};
+use dns::record_changes::{ExistingRecord, ExistingRecordType};
 
 const HOST: &str = "route53.amazonaws.com";
 const REGION: &str = "us-east-1";
-/// Sets asked for at a name: it has at most a dozen, unless they are weighted.
+/// Maximum sets listed at a name: it has at most a dozen, unless they are weighted.
 const SETS_MAX: usize = 100;
 
-/// A hosted zone.
+/// A hosted zone at Route 53.
 pub(super) struct HostedZone {
     service: Route53Client,
     id: String,
@@ -80,7 +80,7 @@ struct RecordSetList {
 struct ResourceRecordSet {
     name: String,
     r#type: String,
-    /// Alias records have none.
+    /// `None` for alias records.
     #[serde(rename = "TTL")]
     ttl: Option<u32>,
     #[serde(default)]
@@ -100,7 +100,7 @@ struct ResourceRecord {
     value: String,
 }
 
-/// The service, spoken to with somebody's keys.
+/// A client of Route 53 with a customer's keys.
 struct Route53Client {
     keys: AwsKeys,
     now: Timestamp,
@@ -108,7 +108,7 @@ struct Route53Client {
 }
 
 impl HostedZone {
-    /// The public zone that a domain is in, the nearest upwards.
+    /// Finds the public zone of a domain: the closest ancestor.
     pub(super) async fn open(keys: &AwsKeys, domain: &DomainName, now: Timestamp) -> dns_update::Result<Self> {
         let service = Route53Client { keys: keys.clone(), now, client: HttpClientBuilder::new().build() };
         let mut id = keys.zone_id.clone();
@@ -138,7 +138,7 @@ impl HostedZone {
         Ok(Self { service, id, updater })
     }
 
-    /// What stands at a name.
+    /// The existing records at a name.
     pub(super) async fn existing_records(&self, name: &str) -> dns_update::Result<Vec<ExistingRecord>> {
         let mut standing = Vec::new();
         for set in self.record_sets(name).await? {
@@ -149,7 +149,7 @@ impl HostedZone {
                 "A" | "AAAA" => ExistingRecordType::Address,
                 _ => continue,
             };
-            // An alias record has no values, and is in the way of an alias of ours all the same.
+            // An alias record has no values, but excludes a CNAME like other records.
             let mut values: Vec<String> = set.resource_records.resource_record.into_iter().map(|e| e.value).collect();
             if values.is_empty() {
                 values.push(String::new());
@@ -169,8 +169,8 @@ impl HostedZone {
         Ok(standing)
     }
 
-    /// Writes the set of the record's name and type: what stands there and the record, in the place of `old` if
-    /// one is given.
+    /// Writes the set of the record's name and type: the existing records and the new one, which replaces `old` if
+    /// given.
     pub(super) async fn write_record_set(&self, record: &DomainRecord, old: Option<&str>) -> dns_update::Result<()> {
         let ours = record_data(record);
         let kind = ours.as_type();
@@ -181,14 +181,14 @@ impl HostedZone {
             values.push(match record.record_type {
                 RecordType::Txt => DnsRecord::TXT(unescape_exact(&entry.value)?),
                 RecordType::Mx => DnsRecord::MX(parse_mx(&entry.value)?),
-                RecordType::Cname => return Err(Error::Response("an alias came there meanwhile".to_owned())),
+                RecordType::Cname => return Err(Error::Response("a CNAME record was added meanwhile".to_owned())),
             });
         }
         match old {
             None => values.push(ours),
             Some(old) => match values.iter_mut().find(|value| matches!(value, DnsRecord::TXT(text) if text == old)) {
                 Some(value) => *value = ours,
-                None => return Err(Error::Response("the text to be replaced is there no more".to_owned())),
+                None => return Err(Error::Response("the text to be replaced no longer exists".to_owned())),
             },
         }
         self.updater.set_rrset(&record.name, kind, ttl, values, &record.name).await
@@ -203,7 +203,7 @@ impl HostedZone {
 }
 
 impl Route53Client {
-    /// A signed question. `query` is in the order of its names, with nothing in it to be encoded.
+    /// Sends a signed request. `query` must be sorted by name and must not need encoding.
     async fn get<T: for<'de> Deserialize<'de>>(&self, path: &str, query: &str) -> dns_update::Result<T> {
         let (keys, now) = (&self.keys, self.now);
         let (moment, day) = (now.strftime("%Y%m%dT%H%M%SZ").to_string(), now.strftime("%Y%m%d").to_string());
@@ -225,11 +225,12 @@ impl Route53Client {
         let question = question.set_header("authorization", authorization);
         let question = headers
             .into_iter()
-            // The client says itself which host it asks.
+            // The client sets the `host` header itself.
             .filter(|(name, _)| *name != "host")
             .fold(question, |question, (name, value)| question.set_header(name, value));
         let answer = question.send_raw().await?;
-        quick_xml::de::from_str(&answer).map_err(|error| Error::Parse(format!("not what Route 53 answers: {error}")))
+        quick_xml::de::from_str(&answer)
+            .map_err(|error| Error::Parse(format!("unexpected response of Route 53: {error}")))
     }
 }
 
@@ -247,11 +248,11 @@ fn strip_final_dot(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// What a text says, if it is certain that writing it again writes the same.
+/// Returns the text of a value, if dns-update would write it back unchanged.
 fn unescape_exact(value: &str) -> dns_update::Result<String> {
     if value.contains('\\') || !value.is_ascii() {
         return Err(Error::Unsupported(
-            "a text at this name has escapes in it, which cannot be kept as they are; add ours by hand".to_owned(),
+            "a text at this name contains escapes, which would be changed; add the record manually".to_owned(),
         ));
     }
     Ok(unquote(value))
@@ -261,7 +262,7 @@ fn parse_mx(value: &str) -> dns_update::Result<MXRecord> {
     let (priority, exchange) = value
         .split_once(' ')
         .and_then(|(priority, host)| Some((priority.parse().ok()?, host.trim().to_owned())))
-        .ok_or_else(|| Error::Parse("an MX record that is none".to_owned()))?;
+        .ok_or_else(|| Error::Parse("invalid MX record".to_owned()))?;
     Ok(MXRecord { exchange, priority })
 }
 

@@ -1,33 +1,30 @@
-//! A text that is not shown: tokens, keys, passwords of others.
+//! A secret text: API tokens, keys, passwords of customers.
 //!
-//! It goes from the request to where it is used and, on the customer's wish, sealed into the store. Its `Debug`
-//! says nothing of it and it has no `Display`; what a stranger answers is cleared of it ([`Secret::cover`])
-//! before it is told on.
+//! It is used for requests to the provider and is sealed in the store if the customer wants that. Its `Debug` output is
+//! redacted, and it has no `Display`. Messages of providers are redacted too ([`SecretText::redact`]).
 
 use std::fmt;
 
-/// So many bytes of a secret in a row give it away: providers cut the texts that they send back.
+/// A prefix of this many bytes counts as the secret, since providers truncate the values that they quote.
 const MATCH_BYTES_MIN: usize = 8;
 const REDACTED: &str = "***";
 
-/// A secret text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretText(String);
 
 impl SecretText {
-    /// Takes a text into keeping.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself, for the one place that needs it.
+    /// The plain text, for use in requests.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// `text` with every piece that begins as the secret does, and runs on as it does, covered.
+    /// Returns `text` with every occurrence of the secret, or of a long enough prefix of it, replaced.
     #[must_use]
     pub fn redact(&self, text: &str) -> String {
         let secret = self.0.as_bytes();
@@ -41,8 +38,8 @@ impl SecretText {
             let same = rest.as_bytes().iter().skip(at).zip(secret).take_while(|(a, b)| a == b).count();
             covered.push_str(rest.get(..at).unwrap_or_default());
             covered.push_str(REDACTED);
-            // The secret is text and so is what stands here: where they part is not within a letter of `rest`
-            // unless they share its first bytes, and then that letter is covered too.
+            // Both are valid UTF-8, so the end of the match is a char boundary, unless two characters share their first
+            // bytes. Then the whole character is replaced too.
             rest = rest.get(rest.ceil_char_boundary(at + same)..).unwrap_or_default();
         }
         covered.push_str(rest);

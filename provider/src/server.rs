@@ -1,8 +1,8 @@
-//! The server that takes dynamic updates: an address that the customer gives.
+//! The address of a server for dynamic updates, which the customer specifies.
 //!
-//! It is a stranger's word for where we connect, so what it leads to is looked up once, judged, and connected to by
-//! address: a name that says something else a moment later (rebinding) leads nowhere else. Only addresses of the
-//! public Internet will do unless the operator allows others, and only the port of the DNS or unprivileged ones.
+//! The address is untrusted. The name is resolved once, the addresses are checked, and the connection uses a checked
+//! address, so DNS rebinding has no effect. Only public addresses are allowed unless the operator permits others. The
+//! port must be 53 or unprivileged.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -10,23 +10,23 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use mail::address::DomainName;
-use mail::egress;
+use mail::public_ip;
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use dns::lookup::Resolver;
+use dns::resolver::Resolver;
 
-/// The port of the DNS.
+/// The default port.
 const PORT: u16 = 53;
-/// Ports below are other services'.
+/// Ports below this one belong to other services.
 const PORT_UNPRIVILEGED: u16 = 1_024;
-/// Addresses that are tried.
+/// Maximum addresses that are tried.
 const ADDRESSES_MAX: usize = 3;
-/// How long a connection may take.
+/// Timeout of a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A server as the customer writes it: `ns1.example.com`, `ns1.example.com:5353`, `192.0.2.1`, `[2001:db8::1]:53`.
+/// A server as the customer enters it: `ns1.example.com`, `ns1.example.com:5353`, `192.0.2.1`, `[2001:db8::1]:53`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerAddress {
     host: ServerHost,
@@ -39,23 +39,23 @@ enum ServerHost {
     Address(IpAddr),
 }
 
-/// Why a server cannot be used: the customer is to give another.
+/// The reason why a server cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ServerError {
-    /// Not an address.
+    /// Not a host name or address.
     #[error("must be a host name or an address, with a port if it is not 53")]
     Malformed,
-    /// Another service's port.
-    #[error("must be at port 53, or at one from 1024 on")]
+    /// A privileged port other than 53.
+    #[error("must have port 53, or a port from 1024 on")]
     Port,
-    /// The name leads nowhere.
+    /// The name cannot be resolved.
     #[error("has no address: {0}")]
     NoAddress(String),
-    /// The address is not of the public Internet.
-    #[error("must lead to a public address; private, loopback and link-local ones are refused")]
+    /// No address is public.
+    #[error("must have a public address; private, loopback and link-local addresses are refused")]
     Private,
-    /// Nobody answers there.
-    #[error("takes no connection over TCP: {0}")]
+    /// No address accepts a connection.
+    #[error("does not accept TCP connections: {0}")]
     Unreachable(String),
 }
 
@@ -91,7 +91,7 @@ impl fmt::Display for ServerAddress {
 }
 
 impl ServerAddress {
-    /// An address of the server that may be connected to, and that takes connections.
+    /// Resolves the server to an address that is permitted and accepts connections.
     ///
     /// # Errors
     /// [`ServerError`].
@@ -104,9 +104,9 @@ impl ServerAddress {
             }
         };
         if addresses.is_empty() {
-            return Err(ServerError::NoAddress("the DNS knows none".to_owned()));
+            return Err(ServerError::NoAddress("no address record found".to_owned()));
         }
-        let allowed = addresses.into_iter().filter(|address| allow_private || egress::is_public(*address));
+        let allowed = addresses.into_iter().filter(|address| allow_private || public_ip::is_public(*address));
         let mut failure = ServerError::Private;
         for address in allowed.take(ADDRESSES_MAX) {
             let at = SocketAddr::new(address, self.port);

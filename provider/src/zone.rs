@@ -1,8 +1,8 @@
 //! A domain's zone at its provider, open for reading and writing.
 //!
-//! Writing adds one record or replaces one text; nothing else that stands is touched. How a text is replaced differs:
-//! in one step where the provider can; elsewhere the new one is put there first, the old one is taken away, and
-//! if that did not come about, the new one is taken back, so that the domain is left with the record it had.
+//! A write adds one record or replaces one text, and leaves all other records unchanged. A text is replaced atomically
+//! if the provider supports it. Otherwise the new text is added first and then the old one is deleted. If the deletion
+//! fails, the new text is removed, so that the domain keeps its previous record.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,42 +10,42 @@ use std::time::Duration;
 use dns_update::{DnsRecord, DnsRecordType, DnsUpdater, Error, MXRecord};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use mail::address::DomainName;
-use mail::setup::{DomainRecord, RecordType};
+use mail::domain_setup::{DomainRecord, RecordType};
 use tokio::time::{Instant, timeout_at};
 
 use super::cloudflare::CloudflareZone;
 use super::credentials::{ProviderCredentials, ProviderLogin};
-use super::fault::{ApplyError, UpstreamError, UpstreamFault, upstream_error, upstream_error_with_text};
 use super::rfc2136::UpdateServer;
 use super::route53::HostedZone;
+use super::upstream_error::{ApplyError, UpstreamError, UpstreamFault, upstream_error, upstream_error_with_text};
 use super::{Provider, PublishRequest, Publisher, RECORDS_MAX};
-use dns::plan::{ExistingRecord, ExistingRecordType};
+use dns::record_changes::{ExistingRecord, ExistingRecordType};
 
-/// How long one step may take.
+/// Timeout of one step.
 const STEP_TIMEOUT: Duration = Duration::from_secs(15);
-/// Questions under way at once.
+/// Maximum concurrent reads.
 const CONCURRENT_READS_MAX: usize = 4;
 
-/// An open zone.
+/// An open zone at a provider.
 pub(super) struct ProviderZone<'a> {
     steps: StepTimer<'a>,
     origin: String,
     client: ZoneClient,
 }
 
-/// How the zone is spoken to.
+/// The client for the zone.
 enum ZoneClient {
-    /// By dns-update alone.
+    /// dns-update for everything.
     Plain(DnsUpdater),
-    /// By dns-update, and by ourselves where a text is replaced.
+    /// dns-update, and [`UpdateServer`] for replacing texts.
     Update(DnsUpdater, UpdateServer),
-    /// The same.
+    /// dns-update, and [`CloudflareZone`] for replacing texts.
     Cloudflare(DnsUpdater, CloudflareZone),
-    /// By ourselves where it is read.
+    /// [`HostedZone`] for everything: it reads itself and writes with dns-update.
     Route53(HostedZone),
 }
 
-/// Keeps steps within their time, and makes their errors ours.
+/// Limits the time of each step and converts errors.
 #[derive(Clone, Copy)]
 struct StepTimer<'a> {
     credentials: &'a ProviderCredentials,
@@ -67,7 +67,7 @@ impl StepTimer<'_> {
 }
 
 impl<'a> ProviderZone<'a> {
-    /// Finds the zone that a domain is in.
+    /// Finds the zone of a domain and opens it.
     pub(super) async fn open(
         publisher: &Publisher,
         credentials: &'a ProviderCredentials,
@@ -79,7 +79,7 @@ impl<'a> ProviderZone<'a> {
         let within =
             |zone: &str, name: &str| name.strip_suffix(zone).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
         if !request.records.iter().all(|record| within(domain.as_str(), &record.name)) {
-            return Err(steps.error(UpstreamFault::NoZone, "a record is not of the domain").into());
+            return Err(steps.error(UpstreamFault::NoZone, "a record is not within the domain").into());
         }
         if request.records.len() > RECORDS_MAX {
             return Err(steps.error(UpstreamFault::Refused, "there are too many records").into());
@@ -119,7 +119,7 @@ impl<'a> ProviderZone<'a> {
                     None => match publisher.resolver.find_zone(domain).await {
                         Ok(Some(origin)) => origin.as_str().to_owned(),
                         Ok(None) => {
-                            return Err(steps.error(UpstreamFault::NoZone, "the DNS knows no zone of it").into());
+                            return Err(steps.error(UpstreamFault::NoZone, "its zone was not found in the DNS").into());
                         }
                         Err(error) => {
                             return Err(steps.error(UpstreamFault::NoZone, &error.to_string()).into());
@@ -132,7 +132,7 @@ impl<'a> ProviderZone<'a> {
         Ok(Self { steps, origin, client })
     }
 
-    /// What stands at the names of the wanted records, as far as it can be in their way.
+    /// Reads the existing records that may conflict with the wanted ones, at their names.
     pub(super) async fn existing_records(&self, wanted: &[DomainRecord]) -> Result<Vec<ExistingRecord>, UpstreamError> {
         if let ZoneClient::Route53(zone) = &self.client {
             let names: BTreeSet<&str> = wanted.iter().map(|record| record.name.as_str()).collect();
@@ -147,7 +147,7 @@ impl<'a> ProviderZone<'a> {
         for record in wanted {
             for &kind in conflicting_types(record.record_type) {
                 let question = (record.name.as_str(), kind);
-                // At a zone's own name Cloudflare makes addresses of an alias, which is in nobody's way.
+                // At the zone's apex Cloudflare resolves a CNAME to addresses (flattening), so it does not conflict.
                 let flat = matches!(self.client, ZoneClient::Cloudflare(..))
                     && kind == DnsRecordType::CNAME
                     && record.name == self.origin;
@@ -172,7 +172,7 @@ impl<'a> ProviderZone<'a> {
         Ok(records.into_iter().filter_map(|record| standing(name, record)).collect())
     }
 
-    /// Adds a record beside what stands.
+    /// Adds a record, leaving existing ones unchanged.
     pub(super) async fn create(&mut self, record: &DomainRecord) -> Result<(), UpstreamError> {
         let data = record_data(record);
         match &self.client {
@@ -184,7 +184,7 @@ impl<'a> ProviderZone<'a> {
         }
     }
 
-    /// Puts a text in the place of another.
+    /// Replaces the text `old` with the record's value.
     pub(super) async fn replace(&mut self, record: &DomainRecord, old: &str) -> Result<(), UpstreamError> {
         match &self.client {
             ZoneClient::Route53(zone) => self.steps.run(zone.write_record_set(record, Some(old))).await,
@@ -194,7 +194,7 @@ impl<'a> ProviderZone<'a> {
         }
     }
 
-    /// New first, then the old one away: a refusal leaves the domain with the record it had.
+    /// Adds the new text, then deletes the old one: if the provider refuses, the domain keeps its previous record.
     async fn add_then_delete(
         &self,
         updater: &DnsUpdater,
@@ -207,7 +207,7 @@ impl<'a> ProviderZone<'a> {
             .run(updater.add_to_rrset(name, DnsRecordType::TXT, record.ttl_s, text(&record.value), origin))
             .await?;
         let removed = self.steps.run(updater.remove_from_rrset(name, DnsRecordType::TXT, text(old), origin)).await;
-        // A provider that writes the old one in another way than dns-update does removes nothing and says nothing.
+        // A provider that formats the old text differently than dns-update deletes nothing and returns no error.
         let left = match removed {
             Ok(()) => self
                 .list(name, DnsRecordType::TXT)
@@ -218,7 +218,7 @@ impl<'a> ProviderZone<'a> {
         let error = match left {
             Ok(false) => return Ok(()),
             Ok(true) => {
-                self.steps.error(UpstreamFault::Refused, "the record that is there cannot be changed from here")
+                self.steps.error(UpstreamFault::Refused, "the provider does not allow changing the existing record")
             }
             Err(error) => error,
         };
@@ -228,7 +228,7 @@ impl<'a> ProviderZone<'a> {
             Err(_) => Err(self.steps.error(
                 error.fault,
                 &format!(
-                    "{} has the old text and the new one now, take the old one away by hand; {}",
+                    "{} has both the old and the new text now; delete the old one manually; {}",
                     record.name, error.message
                 ),
             )),
@@ -245,7 +245,7 @@ impl<'a> ProviderZone<'a> {
     }
 }
 
-/// What can keep a record from being put there.
+/// Types of existing records that can conflict with a record of this type.
 fn conflicting_types(record_type: RecordType) -> &'static [DnsRecordType] {
     use DnsRecordType::{A, AAAA, CNAME, MX, TXT};
     match record_type {
@@ -268,7 +268,7 @@ fn standing(name: &str, record: DnsRecord) -> Option<ExistingRecord> {
     Some(ExistingRecord { name: name.to_owned(), kind, value })
 }
 
-/// A record as dns-update has it.
+/// Converts a record for dns-update.
 pub(super) fn record_data(record: &DomainRecord) -> DnsRecord {
     match record.record_type {
         RecordType::Txt => DnsRecord::TXT(record.value.clone()),
@@ -279,18 +279,18 @@ pub(super) fn record_data(record: &DomainRecord) -> DnsRecord {
     }
 }
 
-/// Those that look for the zone themselves, upwards from any name in it.
+/// Returns whether the provider finds the zone of any name in it.
 fn finds_zone_itself(provider: Provider) -> bool {
     matches!(provider, Provider::Desec | Provider::Gcore | Provider::Infomaniak)
 }
 
-/// The zone that a server for dynamic updates has the domain in.
+/// Finds the zone of a domain on a server for dynamic updates.
 async fn find_zone(updater: &DnsUpdater, domain: &DomainName) -> dns_update::Result<String> {
     let mut candidate = Some(domain.clone());
     while let Some(name) = candidate {
         let found = updater.list_rrset(name.as_str(), DnsRecordType::NS, name.as_str()).await;
         let found = found.map_err(|error| match error {
-            // A server refuses to speak of zones that are not its own.
+            // A server refuses queries for zones that it does not serve.
             Error::Response(code) => Error::Api(format!("no zone found: {code}")),
             other => other,
         })?;
@@ -302,9 +302,9 @@ async fn find_zone(updater: &DnsUpdater, domain: &DomainName) -> dns_update::Res
     Err(Error::NotFound)
 }
 
-/// dns-update's client for a provider. The two that need to look around first come with their own ([`Client`]).
+/// Creates dns-update's client for a provider. Route 53 and RFC 2136 have their own ([`ZoneClient`]).
 fn provider_client(credentials: &ProviderCredentials) -> dns_update::Result<DnsUpdater> {
-    // Ours is up first, and says what it is.
+    // Longer than the timeout of a step, which therefore ends first with a more precise error.
     let timeout = Some(STEP_TIMEOUT * 2);
     match (&credentials.login, credentials.provider()) {
         (ProviderLogin::Token(token), provider) => {

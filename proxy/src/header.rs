@@ -1,12 +1,12 @@
-//! The header of the PROXY protocol, both versions: bytes in; an origin, a count or an error out.
+//! Parses the header of the PROXY protocol, versions 1 and 2, without I/O.
 //!
-//! [`parse`] looks at what has come so far. As long as the header is not whole it says how many more
-//! bytes surely belong to it, so that whoever reads never takes a byte of what follows. What can never
-//! become a header is refused at the first byte that shows it.
+//! [`parse`] takes the bytes received so far. While the header is incomplete, it returns a lower bound of the missing
+//! bytes, so that the caller never reads bytes behind the header. Invalid input is refused at the first byte that shows
+//! it.
 //!
-//! Only TCP over IPv4 and IPv6 is taken. The destination is checked for form and dropped; what stands
-//! behind the addresses of version 2 (TLVs, among them the CRC-32C) is skipped unread. Sections cited
-//! are those of HAProxy's `doc/proxy-protocol.txt`.
+//! Only TCP over IPv4 and IPv6 is accepted. The destination of version 1 is validated and dropped. The bytes behind the
+//! addresses of version 2 (TLVs, including the CRC-32C) are skipped. Cited sections are those of HAProxy's
+//! `doc/proxy-protocol.txt`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
@@ -15,69 +15,67 @@ use thiserror::Error;
 
 /// The longest header of version 1, line end included (section 2.1).
 pub const V1_BYTES_MAX: usize = 107;
-/// The longest header of version 2 that is read. The protocol allows 64 KiB; addresses are 36 bytes,
-/// and what proxies add (names, ids, facts about TLS) some hundreds.
+/// The longest accepted header of version 2. The protocol allows 64 KiB; addresses take 36 bytes, and the TLVs that
+/// proxies add (names, ids, TLS details) some hundreds.
 pub const V2_BYTES_MAX: usize = 2_048;
 
-/// How version 1 begins.
+/// Signature of version 1.
 const V1_START: &[u8] = b"PROXY ";
-/// The shortest header of all: `PROXY UNKNOWN` and the line end.
+/// The shortest header: `PROXY UNKNOWN` and the line end.
 const HEADER_BYTES_MIN: usize = 15;
-/// How version 2 begins (section 2.2).
+/// Signature of version 2 (section 2.2).
 const V2_START: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
-/// What stands before the addresses of version 2: the start, version and command, family, length.
+/// Bytes before the addresses in version 2: signature, version and command, family, length.
 const V2_FIXED_BYTES: usize = 16;
 
-/// For whom a connection was made.
+/// The source of a connection, as the header declares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionSource {
     /// A client at this address; an IPv4 address mapped into IPv6 is the IPv4 address.
     Client(SocketAddr),
-    /// The proxy itself, to see whether we are well (`LOCAL`), or it does not say (`UNKNOWN`).
+    /// The proxy itself: a health check (`LOCAL`), or an unknown source (`UNKNOWN`).
     Proxy,
 }
 
-/// How far a header has come.
+/// The result of parsing a valid start of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderProgress {
-    /// At least so many more bytes belong to it; never 0.
+    /// At least so many more bytes belong to the header; never 0.
     Incomplete(usize),
-    /// It is whole.
     Complete {
-        /// What it says.
         origin: ConnectionSource,
-        /// How many bytes it has: what follows is not ours.
+        /// Length of the header. The bytes behind it belong to the connection.
         size_bytes: usize,
     },
 }
 
-/// Bytes that are not, and will not become, a header that is taken.
+/// The reason why bytes are not the start of an accepted header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ProxyHeaderError {
-    /// Neither version begins so.
-    #[error("it does not begin with a PROXY header")]
+    /// The signature of neither version.
+    #[error("the connection does not begin with a PROXY header")]
     Start,
-    /// Too long a line or too long a block.
+    /// The line or the block exceeds the limit.
     #[error("the PROXY header is too long")]
     TooLong,
-    /// Version 1: the line does not end, or not hold, what it must.
+    /// Version 1: the line has a wrong end or wrong fields.
     #[error("the PROXY line is malformed")]
     Line,
     /// Version 2: another version, or a command other than LOCAL and PROXY.
-    #[error("the PROXY header has a version or a command that is not known")]
+    #[error("the PROXY header has an unsupported version or command")]
     Command,
     /// Version 2: not TCP over IPv4 or IPv6.
     #[error("the PROXY header is not for TCP over IPv4 or IPv6")]
     Family,
-    /// Version 2: no room for the addresses of its family.
+    /// Version 2: the length is less than the addresses of the family need.
     #[error("the PROXY header is too short for its addresses")]
     TooShort,
 }
 
-/// Reads what has come so far of a header, and perhaps of what follows it.
+/// Parses the bytes received so far, which may include bytes behind the header.
 ///
 /// # Errors
-/// [`Malformed`]: more bytes would not mend it.
+/// A [`ProxyHeaderError`], which further bytes cannot resolve.
 pub fn parse(bytes: &[u8]) -> Result<HeaderProgress, ProxyHeaderError> {
     if is_prefix_of(bytes, V2_START) && !bytes.is_empty() {
         parse_v2(bytes)
@@ -88,12 +86,12 @@ pub fn parse(bytes: &[u8]) -> Result<HeaderProgress, ProxyHeaderError> {
     }
 }
 
-/// Whether the bytes begin with this, as far as they go.
+/// Returns whether one is a prefix of the other.
 fn is_prefix_of(bytes: &[u8], start: &[u8]) -> bool {
     bytes.iter().zip(start).all(|(a, b)| a == b)
 }
 
-/// Version 1: a line, `PROXY TCP4 192.0.2.1 198.51.100.1 56324 587`.
+/// Parses version 1, a line such as `PROXY TCP4 192.0.2.1 198.51.100.1 56324 587`.
 fn parse_v1(bytes: &[u8]) -> Result<HeaderProgress, ProxyHeaderError> {
     let window = &bytes[..bytes.len().min(V1_BYTES_MAX)];
     let Some(end) = window.iter().position(|byte| matches!(byte, b'\r' | b'\n')) else {
@@ -113,19 +111,19 @@ fn parse_v1(bytes: &[u8]) -> Result<HeaderProgress, ProxyHeaderError> {
     }
 }
 
-/// What stands in the line behind `PROXY `.
+/// Parses the line behind `PROXY `.
 fn parse_v1_source(line: &str) -> Option<ConnectionSource> {
     let (protocol, rest) = line.split_once(' ').unwrap_or((line, ""));
     match protocol {
         "TCP4" => parse_v1_client::<Ipv4Addr>(rest),
         "TCP6" => parse_v1_client::<Ipv6Addr>(rest),
-        // Whatever else the line holds is ignored.
+        // The rest of the line is ignored.
         "UNKNOWN" => Some(ConnectionSource::Proxy),
         _ => None,
     }
 }
 
-/// Source address, destination address, source port, destination port: one space between them.
+/// Parses source address, destination address, source port, destination port, separated by single spaces.
 fn parse_v1_client<A: FromStr + Into<IpAddr>>(fields: &str) -> Option<ConnectionSource> {
     let mut fields = fields.split(' ');
     let (source, destination) = (fields.next()?.parse::<A>().ok()?, fields.next()?.parse::<A>());
@@ -135,11 +133,11 @@ fn parse_v1_client<A: FromStr + Into<IpAddr>>(fields: &str) -> Option<Connection
 }
 
 fn parse_port(text: &str) -> Option<u16> {
-    // `parse` would take a sign.
+    // `parse` would accept a sign.
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// Version 2: a fixed part, then as many bytes as it says: addresses, and what else there is.
+/// Parses version 2: a fixed part, then a block of the declared length with the addresses and TLVs.
 fn parse_v2(bytes: &[u8]) -> Result<HeaderProgress, ProxyHeaderError> {
     let at = |index: usize| bytes.get(index).copied();
     let local = match at(12) {
@@ -147,7 +145,7 @@ fn parse_v2(bytes: &[u8]) -> Result<HeaderProgress, ProxyHeaderError> {
         Some(0x20) => true,
         Some(_) => return Err(ProxyHeaderError::Command),
     };
-    // The family of a LOCAL header is ignored, whatever it is (section 2.2).
+    // The family of a LOCAL header is ignored (section 2.2).
     let family = match at(13) {
         None => None,
         Some(_) if local => None,
@@ -176,13 +174,13 @@ fn parse_v2(bytes: &[u8]) -> Result<HeaderProgress, ProxyHeaderError> {
     Ok(HeaderProgress::Complete { origin, size_bytes })
 }
 
-/// How the addresses of a family stand in version 2.
+/// Size and parser of a family's addresses in version 2.
 struct AddressFamily {
     addresses_bytes: usize,
     read: fn(&[u8]) -> Option<ConnectionSource>,
 }
 
-/// Source address, destination address, source port, destination port: in network order.
+/// Parses source address, destination address, source port, destination port, in network byte order.
 fn parse_v2_client<const OCTETS: usize>(block: &[u8]) -> Option<ConnectionSource>
 where
     IpAddr: From<[u8; OCTETS]>,
@@ -202,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    /// A header of version 2: version and command, family, and what its length counts.
+    /// A header of version 2 with this command, family and block.
     fn block(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
         let length = u16::try_from(block.len()).unwrap().to_be_bytes();
         [V2_START, &[command, family], &length, block].concat()
@@ -214,7 +212,7 @@ mod tests {
     const MAPPED: &[u8] = b"\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\0\x02\x01\
                             \0\0\0\0\0\0\0\0\0\0\xff\xff\xc6\x33\x64\x01\xdc\x04\x02\x4b";
 
-    /// Headers that are taken, and the client in them.
+    /// Accepted headers with their clients.
     fn good() -> Vec<(Vec<u8>, Option<&'static str>)> {
         let lines = [
             ("TCP4 192.0.2.1 198.51.100.1 56324 587", Some("192.0.2.1:56324")),
@@ -242,7 +240,7 @@ mod tests {
         lines.into_iter().chain(blocks).collect()
     }
 
-    /// Bytes that are refused, and why.
+    /// Refused bytes with the error.
     fn bad() -> Vec<(Vec<u8>, ProxyHeaderError)> {
         use ProxyHeaderError::{Command, Family, Line, Start, TooLong, TooShort};
         let tcp4 = |rest: &str| (format!("PROXY TCP4 {rest}\r\n").into_bytes(), Line);
@@ -290,7 +288,7 @@ mod tests {
                 wanted.map_or(ConnectionSource::Proxy, |client| ConnectionSource::Client(client.parse().unwrap()));
             let whole = Ok(HeaderProgress::Complete { origin: wanted, size_bytes: header.len() });
             assert_eq!(parse(&header), whole, "{shown}");
-            // What follows is not looked at, and until it is whole it asks for no more than its own.
+            // Bytes behind the header are ignored. An incomplete header requests only its own bytes.
             assert_eq!(parse(&[&header, &b"\r\nEHLO"[..]].concat()), whole, "{shown}");
             for cut in 0..header.len() {
                 let Ok(HeaderProgress::Incomplete(count)) = parse(&header[..cut]) else { panic!("{cut}: {shown}") };
@@ -314,7 +312,7 @@ mod tests {
         assert!(parse(&line(V1_BYTES_MAX + 1)).is_err());
     }
 
-    /// Any bytes, some of them from a header that is taken, with one changed.
+    /// Arbitrary bytes, and test headers with one byte changed.
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         let (good, bad) = (good(), bad());
         let seeds: Vec<Vec<u8>> =
@@ -329,7 +327,7 @@ mod tests {
     }
 
     proptest! {
-        /// It comes to the same wherever it is cut, and no byte is asked for that is not its own.
+        /// The result does not depend on how the bytes are split, and no byte behind the header is requested.
         #[test]
         fn the_cut_does_not_matter(bytes in bytes()) {
             let at_once = parse(&bytes);
@@ -349,13 +347,13 @@ mod tests {
                     prop_assert_eq!(at_once, step_by_step);
                     prop_assert_eq!(size_bytes, end);
                 }
-                // What is read at once may show more of what is wrong.
+                // Parsing all bytes at once may find a later error.
                 (Err(_), step) => prop_assert!(matches!(step, Err(_) | Ok(HeaderProgress::Incomplete(_))), "{:?}", step),
                 (more, step) => prop_assert!(false, "{:?} and {:?}", more, step),
             }
             for cut in 0..bytes.len() {
                 if parse(&bytes[..cut]).is_err() {
-                    prop_assert!(at_once.is_err(), "mended behind {}", cut);
+                    prop_assert!(at_once.is_err(), "an error disappears after {}", cut);
                 }
             }
         }

@@ -1,13 +1,13 @@
-//! Who is behind a connection: the PROXY protocol, versions 1 and 2, as a load balancer in front of
-//! a listener speaks it (HAProxy's `doc/proxy-protocol.txt`).
+//! The PROXY protocol, versions 1 and 2: the client's address of a connection from a load balancer (HAProxy's
+//! `doc/proxy-protocol.txt`).
 //!
 //! ```text
-//! accepted socket ─► Proxies::peer ─► from a proxy? ─ yes ─► header ─► the client's address
-//!                                          └─ no ─► its own address, and not a byte is read
+//! accepted socket ─► TrustedProxies::client_address ─► trusted proxy? ─ yes ─► header ─► the client's address
+//!                                                           └─ no ─► the peer's address; no byte is read
 //! ```
 //!
-//! [`header`] reads bytes and knows no socket; [`proxies`] knows whom to believe, and reads no byte
-//! more than the header has. Both front doors, SMTP and HTTP, begin here.
+//! [`header`] parses bytes without I/O. [`trusted_proxies`] has the trusted networks and reads exactly the header from the
+//! socket. The SMTP and HTTP listeners both use it.
 
 pub mod header;
-pub mod proxies;
+pub mod trusted_proxies;

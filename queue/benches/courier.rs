@@ -1,9 +1,8 @@
-//! What one message costs the courier: `cargo bench -p queue --bench courier`.
+//! CPU cost of one message in the SMTP client: `cargo bench -p queue --bench courier`.
 //!
-//! A sink in a thread of its own answers over loopback; the courier has one thread, whose time on
-//! the processor is read from the kernel (`/proc/thread-self/schedstat`), so that the sink's does not
-//! count. Bodies are 10 KB. The last lines are the data writer alone, without a socket. An argument
-//! behind `--` picks the lines that have it in their name.
+//! A sink in its own thread answers over loopback. The client runs in one thread, whose CPU time is read from
+//! `/proc/thread-self/schedstat`, so that the sink does not count. Bodies are 10 KB. The last lines measure the DATA
+//! writer alone, without a socket. An argument after `--` selects the lines whose name contains it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -11,30 +10,29 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use queue::courier::smtp::{DialTarget, OutgoingMessage, SmtpDialer, TlsSecurityLevel, TransactionVerdict};
+use queue::client::smtp::{DialTarget, OutgoingMessage, SmtpDialer, TlsSecurityLevel, TransactionVerdict};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
-#[path = "../src/courier/smtp/content.rs"]
+#[path = "../src/client/smtp/content.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod content;
 
-/// Messages of one run over all its connections.
+/// Messages of one run, over all its connections.
 const MESSAGES: usize = 60_000;
-/// The runs of which the median counts.
+/// Number of runs; the median is printed.
 const RUNS: usize = 5;
 
-/// How one run is set up.
 #[derive(Clone, Copy)]
 struct Setup {
     name: &'static str,
     connections: usize,
     keywords: &'static str,
     tls: TlsSecurityLevel,
-    /// Whether the next envelope goes ahead.
+    /// True to pipeline the next envelope.
     ahead: bool,
     /// Messages on a connection before a new one is dialled.
     per_connection: usize,
@@ -64,7 +62,7 @@ fn main() {
         Setup { name: "DATA over TLS, 20 connections", connections: 20, ..TLS },
         Setup { name: "TLS, 1 message a connection", per_connection: 1, ..TLS },
     ];
-    // `cargo test --benches` runs this too: then once and short.
+    // `cargo test --benches` runs this too: once, and briefly.
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with("--")).unwrap_or_default();
     let (messages, runs) = if is_bench { (MESSAGES, RUNS) } else { (40, 1) };
@@ -96,7 +94,7 @@ fn main() {
     }
 }
 
-/// This thread's time on the processor.
+/// CPU time of this thread, in nanoseconds.
 fn cpu_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux with /proc");
     text.split_ascii_whitespace().next().unwrap().parse().unwrap()
@@ -114,7 +112,7 @@ fn lines(first: &[u8]) -> Bytes {
     Bytes::from(line.repeat(9_500 / 78))
 }
 
-/// Messages a second and processor microseconds a message.
+/// Returns messages a second, and CPU microseconds a message.
 fn run(setup: Setup, sink: SocketAddr, messages: usize) -> (f64, f64) {
     let courier = std::thread::Builder::new().name("courier".to_owned()).spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -176,7 +174,7 @@ async fn send(setup: Setup, dialer: &SmtpDialer, target: &DialTarget, body: &[By
     }
 }
 
-/// A host that takes everything, in a thread that lives as long as the process.
+/// Starts an SMTP host that accepts everything, in a thread that lives as long as the process.
 fn start_sink(keywords: &'static str) -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -216,7 +214,7 @@ fn acceptor() -> TlsAcceptor {
     Arc::new(config).into()
 }
 
-/// One session; whether it goes on inside TLS. All replies to what one read brought leave together.
+/// Serves one session; returns true after STARTTLS. All replies to one read are written together.
 async fn sink(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), keywords: &str) -> bool {
     let (mut buffer, mut replies) = (Vec::with_capacity(64 * 1024), Vec::new());
     let (mut in_data, mut to_skip) = (false, 0_usize);

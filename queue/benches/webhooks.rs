@@ -1,7 +1,7 @@
-//! Webhooks end to end in one process: an event in the store's outbox, told, signed, posted to a receiver on loopback,
-//! booked. First how long that takes at 500 events a second, then how many a second go when all wait at once.
+//! Webhooks end to end in one process: an outbox event is dispatched, signed, posted to a receiver on loopback, and
+//! recorded. Measures the latency at 500 events a second, then the throughput of a backlog.
 //!
-//! `cargo bench -p queue --bench webhooks`; `EVENTS=20000` for more.
+//! `cargo bench -p queue --bench webhooks`; set `EVENTS=20000` for more.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use dns::seal::Vault;
+use dns::secrets::Vault;
 use jiff::Timestamp;
 use mail::classify::ReplyRules;
 use mail::domain::SealedSecret;
@@ -17,12 +17,12 @@ use mail::event::{Event, EventKind};
 use mail::id::{AccountId, EventId, SuppressionId, WebhookId};
 use mail::verp::VerpKey;
 use mail::webhook::{RetryPolicy, Webhook};
+use queue::client::http::{HttpClient, HttpClientSettings, UrlRules};
+use queue::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::clock::Clock;
-use queue::courier::http::{HttpClient, HttpClientSettings, UrlRules};
-use queue::courier::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::entropy::Entropy;
-use queue::plan::{MxRouter, RouterSettings};
-use queue::retry::RetrySchedule;
+use queue::retry_schedule::RetrySchedule;
+use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
 use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
@@ -35,7 +35,7 @@ const RATE: u64 = 500;
 const PARTITIONS: u16 = 64;
 
 fn main() {
-    // `cargo test` runs benches too, without this argument; there is nothing to test.
+    // `cargo test` runs benches without this argument: nothing to test.
     if !std::env::args().any(|arg| arg == "--bench") {
         return;
     }
@@ -54,7 +54,8 @@ async fn run(events: u64) {
     worker.join_cluster().await.unwrap();
     worker.start();
 
-    // The first opens connections, and may be told by who catches up; with the second it is known that somebody listens.
+    // The first event opens connections, and the backlog dispatcher may deliver it; after the second the subscriber is
+    // known.
     for number in 0..2 {
         record(&store, account, number..number + 1).await;
         worker.notify_outbox();
@@ -97,11 +98,11 @@ async fn run(events: u64) {
         heard.recv().await.unwrap();
     }
     let rate = events as f64 / begun.elapsed().as_secs_f64();
-    println!("{events} waiting events told, signed and posted: {rate:.0}/s");
+    println!("{events} queued events dispatched, signed and posted: {rate:.0}/s");
     worker.drain().await;
 }
 
-/// Writes events into the outbox, each with the time in it.
+/// Writes events into the outbox, each with its creation time in the detail.
 async fn record(store: &Store, account: AccountId, numbers: std::ops::Range<u64>) {
     let mut batch = Batch::progress();
     for number in numbers {
@@ -146,7 +147,7 @@ async fn subscribe(store: &Store, vault: &Vault, account: AccountId, url: String
     store.commit(batch).await.unwrap();
 }
 
-/// A receiver that answers at once, and says of each post how old its event was, in milliseconds.
+/// A receiver that responds at once, and reports the age of each posted event in milliseconds.
 async fn receiver() -> (String, mpsc::UnboundedReceiver<i64>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -158,7 +159,7 @@ async fn receiver() -> (String, mpsc::UnboundedReceiver<i64>) {
             tokio::spawn(async move {
                 let mut buffer = Vec::new();
                 while stream.read_buf(&mut buffer).await.is_ok_and(|n| n > 0) {
-                    // The body ends with `}}`, and nothing else does.
+                    // Only the end of the body is `}}`.
                     if !buffer.ends_with(b"}}") {
                         continue;
                     }
@@ -180,8 +181,8 @@ async fn receiver() -> (String, mpsc::UnboundedReceiver<i64>) {
 
 fn worker(store: Store) -> (Arc<Worker>, Arc<Vault>) {
     let servers = vec!["127.0.0.1:9".parse().unwrap()];
-    let settings = dns::lookup::ResolverSettings { servers, ..dns::lookup::ResolverSettings::default() };
-    let resolver = dns::lookup::Resolver::new(&settings).unwrap();
+    let settings = dns::resolver::ResolverSettings { servers, ..dns::resolver::ResolverSettings::default() };
+    let resolver = dns::resolver::Resolver::new(&settings).unwrap();
     let vault = Arc::new(Vault::new(&[2; 32]).unwrap());
     let rules = UrlRules { allow_private: true, allow_http: true };
     let poster = HttpClient::new(resolver.clone(), HttpClientSettings { rules, ..HttpClientSettings::default() });

@@ -1,14 +1,13 @@
-//! Attempting: the life of one connection to a site.
+//! Delivery attempts: the life of one connection of a ready queue.
 //!
 //! ```text
-//! take a task ─► dial (hosts in order) ─► deliver, with the next one's envelope behind ─► settle ─► …
+//! take a task ─► dial (hosts in order) ─► deliver, with the next envelope pipelined behind ─► record the outcome ─► …
 //! ```
 //!
-//! A connection carries messages until the site has none, its number is full, the pace allows fewer
-//! connections, or it breaks. Where messages follow one another it waits for more; where one comes alone it
-//! leaves with it: a thousand hosts that get a message each keep no session open for nothing. An attempt
-//! is settled on disk before the next message's last byte goes out: so a crash repeats at most one message
-//! a connection.
+//! A connection carries messages until the queue is empty, its message limit is reached, the rate limits allow fewer
+//! connections, or it breaks. It waits idle for more work only where messages follow one another; otherwise it quits
+//! with its last message, so that a thousand hosts with one message each hold no idle sessions. An attempt is committed
+//! before the last byte of the next message is sent: a crash repeats at most one message for each connection.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -21,71 +20,72 @@ use mail::outcome::{AttemptPhase, Outcome};
 use mail::task::{QueueName, Task};
 use tokio::sync::OwnedSemaphorePermit;
 
-use self::dial::connect;
-use crate::courier::smtp;
-use crate::courier::smtp::{
+use self::connect::connect;
+use crate::client::smtp;
+use crate::client::smtp::{
     DsnParameters, DsnReturn, OriginalRecipient, OutgoingMessage, SmtpConnection, TransactionResult, TransactionVerdict,
 };
-use crate::judgement::{self, Backpressure};
-use crate::provider::ProviderConnectionPermit;
-use crate::settle::AttemptResult;
-use crate::site::{ConnectFailure, NextWork, ReadyQueue, ReadyTask};
-use crate::tls_sessions::TlsSession;
+use crate::outcome::AttemptResult;
+use crate::provider_limits::ProviderConnectionPermit;
+use crate::ready_queue::{ConnectFailure, NextWork, ReadyQueue, ReadyTask};
+use crate::reply_policy::{self, Backpressure};
+use crate::tls_session_stats::TlsSession;
 use crate::worker::Worker;
 
-mod dial;
+mod connect;
 
-/// How long a connection without work stays open: opening one costs more than keeping it this long.
+/// Idle timeout of a connection: opening a new one costs more than keeping one open this long.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A task with its message at hand.
+/// A task and its message in memory.
 struct MessageToSend {
     ready: ReadyTask,
     message: OutgoingMessage,
 }
 
-/// An open connection and where it leads.
+/// An open SMTP connection and its peer.
 struct OpenConnection {
-    /// Its share of all connections to anywhere.
+    /// Permit of the limit on all outgoing connections.
     _permit: OwnedSemaphorePermit,
     connection: SmtpConnection,
-    /// As the attempt's record and a report name it.
+    /// Host name for attempt records and reports.
     host: String,
     ip: IpAddr,
-    /// What said how it is protected.
+    /// The policy that decided the protection of the connection.
     policy: TlsPolicy,
-    /// What is to be counted of its TLS, if something is.
+    /// TLS session to be counted for TLS reports, if it counts.
     tls_session: Option<TlsSession>,
-    /// It leads to ourselves: each message is looked at anew, for its domain's mail may come in here no more.
+    /// The peer is this server. Such a connection carries one message, so that each message's route is checked anew: its
+    /// domain may no longer be local.
     is_self: bool,
     messages_sent: u32,
 }
 
 impl OpenConnection {
-    /// It is to carry this one, too.
+    /// Counts a message that is sent on this connection.
     fn count_message(&mut self, worker: &Worker, task: &Task) {
         self.messages_sent += 1;
-        if let Some(meeting) = &mut self.tls_session {
-            worker.count_tls_session(task, meeting);
+        if let Some(session) = &mut self.tls_session {
+            worker.count_tls_session(task, session);
         }
     }
 }
 
-/// A dial that led nowhere.
+/// No host could be connected to.
 struct HostConnectError {
     result: AttemptResult,
-    /// The site as a whole could not be reached (and not just: it did not want this message).
+    /// True if the destination as a whole is unreachable, rather than refusing this message.
     is_queue_unreachable: bool,
 }
 
-/// Runs one connection to a site until it is not needed. The site has counted it already.
+/// Runs one connection of a ready queue until it is not needed. The queue has counted the connection already.
 pub(crate) async fn run_connection(worker: Arc<Worker>, site: Arc<ReadyQueue>) {
-    let mut line: Option<OpenConnection> = None;
+    let mut connection: Option<OpenConnection> = None;
     let mut next: Option<MessageToSend> = None;
     let mut counted = true;
     let mut share: Option<ProviderConnectionPermit> = None;
     loop {
-        let this = match next_message(&worker, &site, (&mut line, &mut next, &mut share)).await {
+        let this = match next_message(&worker, &site, (&mut connection, &mut next, &mut share)).await {
             ConnectionWork::Message(this) => *this,
             ConnectionWork::Nothing => break,
             ConnectionWork::Close => {
@@ -93,45 +93,44 @@ pub(crate) async fn run_connection(worker: Arc<Worker>, site: Arc<ReadyQueue>) {
                 break;
             }
         };
-        if line.is_none() && defer_if_unavailable(&worker, &site, &this) {
+        if connection.is_none() && defer_if_unavailable(&worker, &site, &this) {
             continue;
         }
-        let mut open = match line.take() {
+        let mut open = match connection.take() {
             Some(open) => open,
-            // Looking up and connecting hold much in the task's memory, and are over soon: boxed, so
-            // that a connection that waits for work costs little.
+            // Lookup and connect need large futures for a short time: boxed, so that an idle connection stays small.
             None => match Box::pin(connect(&worker, &site, &this.ready.task)).await {
                 Ok(open) => open,
-                Err(no_line) => {
-                    Box::pin(handle_connect_error(&worker, &site, this, no_line)).await;
+                Err(connect_error) => {
+                    Box::pin(handle_connect_error(&worker, &site, this, connect_error)).await;
                     break;
                 }
             },
         };
         share.iter_mut().for_each(ProviderConnectionPermit::finish_dial);
-        // To dial may have taken minutes, and so may the message before it.
+        // Dialling, or the message before, may have taken minutes: check again.
         if defer_if_account_held(&worker, &this) || Box::pin(worker.expire_if_lapsed(&this.ready)).await {
             worker.wake_parked(&site);
-            line = after_unsent(&site, open, &mut share).await;
+            connection = after_unsent(&site, open, &mut share).await;
             continue;
         }
         open.count_message(&worker, &this.ready.task);
         let last = is_last_message(&worker, &site, &open, share.as_ref());
-        // Others may come for what waits while this one is busy.
+        // Let other connections take waiting tasks while this one is busy.
         worker.follow_connect_decision(&site, site.connect_if_wanted());
         next = if last { None } else { try_take(&worker, &site).await };
         let began_at = worker.clock.now();
         let last = last || next.is_none() && !site.expects_more(began_at, IDLE_TIMEOUT);
         let delivery = deliver_message(&mut open.connection, &this, next.as_ref(), last).await;
         if delivery.phase == smtp::TransactionPhase::Idle && open.messages_sent > 1 {
-            // The host closed the connection while it waited: the message was not tried.
+            // The host closed the idle connection: this message was not tried, so dial again for it.
             site.connection_closed();
             next.into_iter().for_each(|unsent| requeue(&worker, &site, unsent));
             next = Some(this);
             continue;
         }
         if delivery.fault == Some(smtp::SmtpFault::Cancelled) && delivery.verdict != TransactionVerdict::Unconfirmed {
-            // Cut off before the message can have arrived: it waits for the next start, untried.
+            // Shutdown cut it off before the message can have arrived: it stays queued for the next start, untried.
             site.connection_closed();
             requeue(&worker, &site, this);
             break;
@@ -140,25 +139,25 @@ pub(crate) async fn run_connection(worker: Arc<Worker>, site: Arc<ReadyQueue>) {
         drop(this);
         worker.wake_parked(&site);
         if open.connection.is_usable() && !last {
-            line = Some(open);
+            connection = Some(open);
         } else {
             quit_connection(&site, open).await;
             share = None;
         }
     }
     drop(share);
-    finish_connection(&worker, &site, (line, next), counted).await;
+    finish_connection(&worker, &site, (connection, next), counted).await;
 }
 
-/// The end of a connection's life.
+/// Requeues the pipelined message, uncounts the connection and sends QUIT.
 async fn finish_connection(
     worker: &Arc<Worker>,
     site: &Arc<ReadyQueue>,
-    (line, next): (Option<OpenConnection>, Option<MessageToSend>),
+    (connection, next): (Option<OpenConnection>, Option<MessageToSend>),
     is_counted: bool,
 ) {
     next.into_iter().for_each(|unsent| requeue(worker, site, unsent));
-    let open = line.inspect(|_| site.connection_closed());
+    let open = connection.inspect(|_| site.connection_closed());
     if is_counted {
         worker.follow_connect_decision(site, site.connection_ended(worker.stop.is_cancelled()));
     }
@@ -167,17 +166,17 @@ async fn finish_connection(
     }
 }
 
-/// What a connection carries now: what was taken behind the message before, or the next of the site.
+/// Returns the message whose envelope was pipelined, or else the next one of the queue.
 async fn next_message(
     worker: &Arc<Worker>,
     site: &Arc<ReadyQueue>,
-    (line, next, share): (
+    (connection, next, share): (
         &mut Option<OpenConnection>,
         &mut Option<MessageToSend>,
         &mut Option<ProviderConnectionPermit>,
     ),
 ) -> ConnectionWork {
-    let Some(this) = next.take() else { return take_when_unpaused(worker, site, (line, share)).await };
+    let Some(this) = next.take() else { return take_when_unpaused(worker, site, (connection, share)).await };
     if acquire_provider_permit(worker, site, share).await {
         return ConnectionWork::Message(Box::new(this));
     }
@@ -185,7 +184,7 @@ async fn next_message(
     ConnectionWork::Nothing
 }
 
-/// Whether a connection carries nothing more after this.
+/// Returns whether the connection closes after this message.
 fn is_last_message(
     worker: &Worker,
     site: &ReadyQueue,
@@ -210,8 +209,8 @@ async fn deliver_message(
     }
 }
 
-/// A connection over which a message does not go after all. Its envelope may have gone ahead, where it is not the first:
-/// no content follows, then.
+/// Handles a connection whose message is not sent after all. Unless the message would be the first, its envelope may be
+/// pipelined already: quit rather than send content.
 async fn after_unsent(
     site: &ReadyQueue,
     open: OpenConnection,
@@ -236,32 +235,31 @@ fn requeue(worker: &Arc<Worker>, site: &Arc<ReadyQueue>, unsent: MessageToSend) 
     worker.follow_connect_decision(site, call);
 }
 
-/// What a connection that asks for work gets.
+/// Work for a connection.
 enum ConnectionWork {
-    /// A task with its message.
     Message(Box<MessageToSend>),
-    /// None.
+    /// No work.
     Nothing,
-    /// None, and it is counted out.
+    /// No work, and the queue no longer counts the connection.
     Close,
 }
 
-/// Takes the next task; while delivery is paused, without a connection, it waits first.
+/// Takes the next task. While delivery is paused, closes the connection and waits first.
 async fn take_when_unpaused(
     worker: &Arc<Worker>,
     site: &Arc<ReadyQueue>,
-    (line, share): (&mut Option<OpenConnection>, &mut Option<ProviderConnectionPermit>),
+    (connection, share): (&mut Option<OpenConnection>, &mut Option<ProviderConnectionPermit>),
 ) -> ConnectionWork {
     if worker.is_paused() {
-        if let Some(open) = line.take() {
+        if let Some(open) = connection.take() {
             quit_connection(site, open).await;
         }
         worker.wait_unpaused().await;
     }
-    wait_for_work(worker, site, line.is_some(), share).await
+    wait_for_work(worker, site, connection.is_some(), share).await
 }
 
-/// Takes the next task, and waits for one while a connection is open.
+/// Takes the next task; an open connection waits for one.
 async fn wait_for_work(
     worker: &Arc<Worker>,
     site: &Arc<ReadyQueue>,
@@ -269,29 +267,29 @@ async fn wait_for_work(
     share: &mut Option<ProviderConnectionPermit>,
 ) -> ConnectionWork {
     loop {
-        // Before anything is taken: what waits for its provider is in nobody's way.
+        // Acquire it before a task is taken: a connection that waits for its provider blocks no task.
         if !acquire_provider_permit(worker, site, share).await {
             return ConnectionWork::Nothing;
         }
-        // Paused, the site asks for another connection, and that one waits.
+        // While paused, the queue requests another connection, which waits until delivery resumes.
         if worker.is_stopped_or_paused() {
             return ConnectionWork::Nothing;
         }
         let (now, revived) = (worker.clock.now(), site.retry_requested());
         match site.next_work(now) {
             NextWork::Deliver(ready) => {
-                let room = worker.bodies.acquire(ready.task.size_bytes);
-                if let Some(loaded) = load_message(worker, site, *ready, room).await {
+                let permit = worker.bodies.acquire(ready.task.size_bytes);
+                if let Some(loaded) = load_message(worker, site, *ready, permit).await {
                     return ConnectionWork::Message(Box::new(loaded));
                 }
             }
-            // Held open through a short wait; closed through a long one, and opened again after it.
+            // Keep the connection through a short wait; close it before a long one and reopen it afterwards.
             NextWork::Wait(until) if connected && exceeds_idle_timeout(now, until) => {
                 return ConnectionWork::Nothing;
             }
             NextWork::Wait(until) => {
                 if !connected {
-                    // Others of the provider may have it meanwhile.
+                    // Let another connection to this provider use the permit meanwhile.
                     *share = None;
                 }
                 tokio::select! {
@@ -313,7 +311,7 @@ async fn wait_for_work(
     }
 }
 
-/// Waits for a connection that the provider may be sent by; false when nothing begins any more.
+/// Waits for a connection permit of the provider; false on shutdown.
 async fn acquire_provider_permit(
     worker: &Worker,
     site: &ReadyQueue,
@@ -332,20 +330,20 @@ fn exceeds_idle_timeout(now: Timestamp, until: Timestamp) -> bool {
     Duration::try_from(until.duration_since(now)).is_ok_and(|wait| wait > IDLE_TIMEOUT)
 }
 
-/// Idle connections give way when there are few left for others.
+/// Idle connections close at once when few permits are left for others.
 fn idle_timeout(worker: &Worker, site: &ReadyQueue) -> Duration {
     let scarce =
         site.provider_has_waiters() || worker.connections.available_permits() < worker.settings.connections_max / 4;
     if scarce { Duration::ZERO } else { IDLE_TIMEOUT }
 }
 
-/// Takes the next task if there is one that may go now.
+/// Takes the next task without waiting.
 async fn try_take(worker: &Arc<Worker>, site: &Arc<ReadyQueue>) -> Option<MessageToSend> {
     loop {
         match site.try_next_work(worker.clock.now()) {
             Some(ready) => {
-                let room = std::future::ready(worker.bodies.try_acquire(ready.task.size_bytes));
-                if let Some(loaded) = load_message(worker, site, *ready, room).await {
+                let permit = std::future::ready(worker.bodies.try_acquire(ready.task.size_bytes));
+                if let Some(loaded) = load_message(worker, site, *ready, permit).await {
                     return Some(loaded);
                 }
             }
@@ -354,21 +352,21 @@ async fn try_take(worker: &Arc<Worker>, site: &Arc<ReadyQueue>) -> Option<Messag
     }
 }
 
-/// Brings a task and its message together; none when the task was withdrawn, its message cannot be read,
-/// or there is no room in memory for it now.
+/// Loads the message of a task. Returns `None` if the task was withdrawn, expired or held, its message cannot be read,
+/// or there is no memory for it now.
 async fn load_message(
     worker: &Arc<Worker>,
     site: &ReadyQueue,
     mut ready: ReadyTask,
-    room: impl Future<Output = Option<OwnedSemaphorePermit>>,
+    permit: impl Future<Output = Option<OwnedSemaphorePermit>>,
 ) -> Option<MessageToSend> {
     if !worker.in_flight.start(ready.task.id, ready.task.partition) {
-        // Taken back while it waited here. Should it have been released since, disk knows.
+        // Withdrawn while it waited here. The stored row is authoritative: reload it.
         worker.schedule_task(&ready.task);
         return None;
     }
     if !worker.leases.is_active(ready.task.partition) {
-        // Its partition goes, or went, to another node, which finds it on disk.
+        // The partition moved to another node, which loads the task from the store.
         worker.in_flight.finish(ready.task.id);
         return None;
     }
@@ -384,23 +382,23 @@ async fn load_message(
         return None;
     }
     if ready.body.is_none() {
-        let Some(share) = room.await else {
+        let Some(share) = permit.await else {
             worker.defer(&ready.task, worker.after(IDLE_TIMEOUT));
             return None;
         };
         match store::email::get_body(&worker.store, ready.task.account, ready.task.id.email).await {
             Ok(Some(bytes)) => ready.body = Some(worker.bodies.buffer(bytes, share)),
             Err(store::engine::ReadError::Away(_)) => {
-                // It comes back by itself; nothing was tried.
+                // The database is away and nothing was tried: retry later.
                 worker.defer(&ready.task, worker.after(IDLE_TIMEOUT));
                 return None;
             }
             Ok(None) | Err(_) => {
                 tracing::error!(
                     email.id = %ready.task.id.email,
-                    "the message cannot be read; run `postrider admin store check`"
+                    "cannot read a queued message; run `postrider admin store check`"
                 );
-                let text = "the message could not be read from the store".to_owned();
+                let text = "cannot read the message from the store".to_owned();
                 let attempted =
                     worker.no_connection_result(Outcome::Unreachable(text), AttemptPhase::Connect, worker.clock.now());
                 worker.record_outcome(&ready, &attempted).await;
@@ -409,8 +407,8 @@ async fn load_message(
         }
     }
     let body = ready.body.as_ref().map(|held| held.chunks().to_vec()).unwrap_or_default();
-    let shipment = outgoing_message(worker, &ready.task, body).await;
-    Some(MessageToSend { ready, message: shipment })
+    let message = outgoing_message(worker, &ready.task, body).await;
+    Some(MessageToSend { ready, message })
 }
 
 async fn outgoing_message(worker: &Worker, task: &Task, mut body: Vec<bytes::Bytes>) -> OutgoingMessage {
@@ -435,8 +433,8 @@ async fn outgoing_message(worker: &Worker, task: &Task, mut body: Vec<bytes::Byt
     }
 }
 
-/// The host is asked to report failure, whatever the client wants to be told: what it reports comes to our
-/// own return path, and we tell the client, or not.
+/// Always requests NOTIFY=FAILURE, whatever the client requested: the report arrives at our own return path, and we
+/// decide whether to send the client a DSN.
 fn dsn_parameters(task: &Task) -> Option<DsnParameters> {
     if task.notify.is_default() && task.envelope_id.is_none() {
         return None;
@@ -453,45 +451,45 @@ fn dsn_parameters(task: &Task) -> Option<DsnParameters> {
     })
 }
 
-/// A message for which there was no connection. While others are open it waits for them; when the site
-/// is dead, all that waits for it goes back to disk until it is probed, untried.
+/// Handles a message that no connection could be opened for. While other connections are open, the message waits for
+/// them. If the destination is dead, all its tasks return to disk until the next probe, untried.
 async fn handle_connect_error(
     worker: &Arc<Worker>,
     site: &Arc<ReadyQueue>,
     this: MessageToSend,
-    mut no_line: HostConnectError,
+    mut connect_error: HostConnectError,
 ) {
     let now = worker.clock.now();
-    let because = no_line.result.diagnostic();
-    site.record_error(no_line.result.error_text(), now);
-    match classify_connect_failure(worker, &mut no_line.result) {
-        // Fewer connections may be all that is wanted: the message is not to blame.
+    let because = connect_error.result.diagnostic();
+    site.record_error(connect_error.result.error_text(), now);
+    match classify_connect_failure(worker, &mut connect_error.result) {
+        // Fewer connections may be all that the host requires: do not penalise the message.
         Some(Backpressure::SlowDown) => site.reduce_rate(&because, now),
         Some(pressure) => {
-            apply_backpressure(worker, site, pressure, &no_line.result);
-            return worker.record_outcome(&this.ready, &no_line.result).await;
+            apply_backpressure(worker, site, pressure, &connect_error.result);
+            return worker.record_outcome(&this.ready, &connect_error.result).await;
         }
         None => {}
     }
-    if !no_line.is_queue_unreachable {
-        // What we say in its stead the site has not said.
-        if !matches!(no_line.result.outcome, Outcome::Undeliverable(_)) {
+    if !connect_error.is_queue_unreachable {
+        // Only replies of the host lower its connection count, not failures that we raise ourselves.
+        if !matches!(connect_error.result.outcome, Outcome::Undeliverable(_)) {
             site.reduce_connections(&because);
         }
-        return worker.record_outcome(&this.ready, &no_line.result).await;
+        return worker.record_outcome(&this.ready, &connect_error.result).await;
     }
     match site.connect_failed(now) {
         ConnectFailure::AtConnectionLimit => requeue(worker, site, this),
-        ConnectFailure::Failed => worker.record_outcome(&this.ready, &no_line.result).await,
+        ConnectFailure::Failed => worker.record_outcome(&this.ready, &connect_error.result).await,
         ConnectFailure::Dead { until, waiting } => {
             defer_all(worker, site, waiting, until);
             worker.note_delay(this.ready.task.queue_name(), site);
-            worker.record_outcome(&this.ready, &no_line.result).await;
+            worker.record_outcome(&this.ready, &connect_error.result).await;
         }
     }
 }
 
-/// Puts a task off that was taken while another connection heard that the site wants to be left alone.
+/// Defers a task if its destination was suspended after the task was taken.
 fn defer_if_unavailable(worker: &Worker, site: &ReadyQueue, taken: &MessageToSend) -> bool {
     let Some(until) = site.unavailable_until(worker.clock.now()) else { return false };
     worker.defer(&taken.ready.task, until);
@@ -499,7 +497,7 @@ fn defer_if_unavailable(worker: &Worker, site: &ReadyQueue, taken: &MessageToSen
     true
 }
 
-/// Leaves a task to disk whose account was suspended since it was taken.
+/// Parks a task whose account was suspended after the task was taken.
 fn defer_if_account_held(worker: &Worker, taken: &MessageToSend) -> bool {
     let task = &taken.ready.task;
     let is_held = worker.holds.is_account_held(task.account);
@@ -509,14 +507,14 @@ fn defer_if_account_held(worker: &Worker, taken: &MessageToSend) -> bool {
     is_held
 }
 
-/// Puts tasks of a site that is left alone back to disk, untried, and has their senders told.
+/// Returns tasks of an unavailable destination to disk, untried, and notes the delay for DSNs.
 fn defer_all(worker: &Worker, site: &ReadyQueue, waiting: Vec<ReadyTask>, until: Timestamp) {
     let queues: HashSet<QueueName> = waiting.iter().map(|ready| ready.task.queue_name()).collect();
     defer_to_disk(worker, waiting, until);
     queues.into_iter().for_each(|queue| worker.note_delay(queue, site));
 }
 
-/// Leaves tasks to disk, untried.
+/// Returns tasks to disk, untried.
 pub(crate) fn defer_to_disk(worker: &Worker, waiting: Vec<ReadyTask>, until: Timestamp) {
     for ready in waiting {
         if worker.in_flight.start(ready.task.id, ready.task.partition) {
@@ -527,19 +525,20 @@ pub(crate) fn defer_to_disk(worker: &Worker, waiting: Vec<ReadyTask>, until: Tim
     }
 }
 
-/// Judges a host that refused to be spoken to; none when it is as any that cannot be reached.
+/// Classifies a refusal before MAIL; `None` if it counts as an ordinary connect failure.
 fn classify_connect_failure(worker: &Worker, attempted: &mut AttemptResult) -> Option<Backpressure> {
     let (Outcome::Deferred(reply), Some(host)) = (&attempted.outcome, &attempted.mx_host) else {
         return None;
     };
-    let judged = judgement::classify_connect_reply(&worker.delivery_policy().shaping, host, attempted.phase, reply)?;
-    if judged.verdict == TransactionVerdict::PermanentFailure {
+    let decision =
+        reply_policy::classify_connect_reply(&worker.delivery_policy().shaping, host, attempted.phase, reply)?;
+    if decision.verdict == TransactionVerdict::PermanentFailure {
         attempted.outcome = Outcome::Failed(reply.clone());
     }
-    Some(judged.backpressure)
+    Some(decision.backpressure)
 }
 
-/// Judges how a message fared, and settles it: what the site is given after it, and what becomes of it.
+/// Classifies the result of a transaction, applies its back-pressure to the ready queue and records the outcome.
 async fn handle_delivery(
     worker: &Arc<Worker>,
     site: &ReadyQueue,
@@ -549,13 +548,13 @@ async fn handle_delivery(
 ) {
     let said = (delivery.verdict, delivery.phase);
     let shaping = &worker.delivery_policy().shaping;
-    let judged = judgement::classify_reply(shaping, &open.host, said, delivery.reply.as_ref());
-    delivery.verdict = judged.verdict;
+    let decision = reply_policy::classify_reply(shaping, &open.host, said, delivery.reply.as_ref());
+    delivery.verdict = decision.verdict;
     let mut attempted = attempt_result(open, delivery, began_at);
-    apply_backpressure(worker, site, judged.backpressure, &attempted);
+    apply_backpressure(worker, site, decision.backpressure, &attempted);
     if open.is_self && is_relaying_denied(&attempted.outcome) {
-        // The domain's mail came in here when we dialled, and does no more: a loop, and nothing about the address.
-        attempted.outcome = Outcome::Undeliverable(crate::plan::loop_reply(ready.task.address.domain()));
+        // The domain was local when we connected and is no longer: a mail loop, not a fault of the address.
+        attempted.outcome = Outcome::Undeliverable(crate::routing::loop_reply(ready.task.address.domain()));
     }
     if !matches!(attempted.outcome, Outcome::Delivered(_)) {
         site.record_error(attempted.error_text(), worker.clock.now());
@@ -577,7 +576,7 @@ fn apply_backpressure(worker: &Worker, site: &ReadyQueue, pressure: Backpressure
         Backpressure::FewerConnections => site.reduce_connections(&after.diagnostic()),
         Backpressure::SlowDown => site.reduce_rate(&after.diagnostic(), now),
         Backpressure::BackOff(rest, because) => {
-            tracing::warn!(site = %site.route().queue_name, because, "a site asks to be left alone");
+            tracing::warn!(site = %site.route().queue_name, because, "destination suspended after its reply");
             let (until, waiting) = site.back_off(rest, because, now);
             defer_all(worker, site, waiting, until);
         }
@@ -589,7 +588,7 @@ fn attempt_tls(tls: smtp::OutboundTls, policy: TlsPolicy) -> AttemptTls {
 }
 
 fn attempt_result(open: &OpenConnection, delivery: TransactionResult, began_at: Timestamp) -> AttemptResult {
-    let fault = || delivery.fault.map_or_else(|| "the connection broke".to_owned(), |fault| fault.to_string());
+    let fault = || delivery.fault.map_or_else(|| "connection lost".to_owned(), |fault| fault.to_string());
     let outcome = match (delivery.verdict, delivery.reply) {
         (TransactionVerdict::Accepted, Some(reply)) => Outcome::Delivered(reply),
         (TransactionVerdict::PermanentFailure, Some(reply)) if delivery.phase == smtp::TransactionPhase::Local => {
@@ -603,7 +602,7 @@ fn attempt_result(open: &OpenConnection, delivery: TransactionResult, began_at: 
     };
     AttemptResult {
         outcome,
-        phase: judgement::attempt_phase(delivery.phase),
+        phase: reply_policy::attempt_phase(delivery.phase),
         began_at,
         duration: delivery.duration,
         mx_host: Some(open.host.clone()),

@@ -1,15 +1,14 @@
-//! The log's line for an attempt that has ended: what the host said, or why nobody said anything, and when the next
-//! attempt is due.
+//! The log line of a finished attempt: the reply or the error, and when the next attempt is due.
 //!
-//! One line an attempt, at INFO. Below that level it costs one comparison; at it nothing is allocated for most replies.
+//! One line for each attempt, at INFO. With a lower log level the cost is one comparison; at INFO most replies need no
+//! allocation.
 
 use mail::log_text;
 use mail::reply::SmtpReply;
 use mail::task::Task;
 
-use crate::settle::{AttemptResult, NextAction};
+use crate::outcome::{AttemptResult, NextAction};
 
-/// Logs an attempt.
 pub(crate) fn log_attempt(task: &Task, attempted: &AttemptResult, next: &NextAction) {
     if !tracing::enabled!(tracing::Level::INFO) {
         return;

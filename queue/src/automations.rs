@@ -1,38 +1,38 @@
-//! Automations: what follows, step by step, from what happens in a customer's product.
+//! Automations: multi-step workflows that events of a customer's product trigger.
 //!
 //! ```text
-//! signal ─► react ─[ runs + automation.started + due work | runs go on | runs cancelled ]
-//! due work ─► advance ─[ step done + automation.step_completed + the next due work ] ─► … ─► completed | failed
+//! signal ─► react ─[ new runs + automation.started + due work | waiting runs resumed | runs cancelled ]
+//! due work ─► advance ─[ step result + automation.step_completed + next due work ] ─► … ─► completed | failed
 //! ```
 //!
-//! [`react`] writes what a signal does into the commit of whoever hears it: `POST /events`; or a job that telling
-//! leaves for an event of ours ([`ears`]). [`engine`] keeps going through what is due in our partitions, [`step`]
-//! decides what a step does, [`send`] and [`sms`] do it; [`jobs`] is what there is to do beside steps;
-//! [`turns`] says who goes next.
-//! [`rehearse`] goes through a run at once, for who tries an automation out.
+//! [`signal_matching`] writes the effects of a signal into the caller's commit: the one of `POST /events`, or of a job that the
+//! outbox dispatcher enqueues for an event of the service ([`trigger_index`]). [`engine`] processes the due work of this node's
+//! partitions, [`step`] decides the effect of a step, and [`email_step`] and [`sms_step`] execute it. [`jobs`] is background work
+//! other than steps, [`round_robin`] the round-robin over accounts, and [`dry_run`] a dry run for users who test an
+//! automation.
 //!
-//! All lies on disk: a run that waits costs no memory. Every change of a run checks it as it was read, and the
-//! change, its event and the next due work are one commit; the email of a step is in that commit too, so that
-//! no crash sends it twice, or not at all.
+//! All state is on disk: a waiting run uses no memory. Each change of a run checks the version that was read. The
+//! change, its event and the next due work are one commit. An email of a step is part of that commit, so a crash
+//! neither repeats nor loses it.
 
-mod definitions;
-pub(crate) mod ears;
+mod definition_cache;
+mod dry_run;
+mod email_step;
 mod engine;
-mod heard;
 mod jobs;
-mod letter;
-mod react;
-mod rehearse;
+mod render_email;
 mod retention;
-mod send;
-mod sms;
+mod round_robin;
+mod signal_matching;
+mod sms_step;
 mod step;
-mod turns;
+pub(crate) mod trigger_index;
+mod trigger_signal;
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use dns::seal::Vault;
+use dns::secrets::Vault;
 use jiff::Timestamp;
 use mail::automation::context::RunContext;
 use mail::automation::job::{AutomationJob, AutomationJobKind};
@@ -45,26 +45,26 @@ use store::engine::{Batch, ReadError};
 use store::task::PARTITIONS;
 use tokio::sync::Semaphore;
 
-use self::definitions::DefinitionCache;
-pub use self::rehearse::DryRunError;
-pub use self::sms::SmsProvider;
+use self::definition_cache::DefinitionCache;
+pub use self::dry_run::DryRunError;
+pub use self::sms_step::SmsProvider;
 use crate::worker::Worker;
 
-/// Text messages on their way at once.
+/// Limit of concurrent requests to the SMS provider.
 const SMS_CONCURRENCY: usize = 64;
 
-/// What a signal did.
+/// Numbers of automations and runs that a signal affected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SignalEffects {
-    /// Automations whose trigger it matched: each has a new run.
+    /// Automations whose trigger matched; each has a new run.
     pub matched: u64,
-    /// Runs that waited for it and go on.
+    /// Waiting runs that were resumed.
     pub resumed: u64,
-    /// Runs that it ended.
+    /// Runs that were cancelled.
     pub cancelled: u64,
 }
 
-/// The automations of all accounts. Clones are the same.
+/// The automations of all accounts. Clones share one state.
 #[derive(Clone)]
 pub struct AutomationEngine(Arc<AutomationState>);
 
@@ -77,7 +77,7 @@ struct AutomationState {
 }
 
 impl AutomationEngine {
-    /// The automations of this worker's store; the vault seals what runs know.
+    /// Creates the engine; `vault` seals the context of runs.
     #[must_use]
     pub(crate) fn new(worker: Arc<Worker>, vault: Arc<Vault>) -> Self {
         Self(Arc::new(AutomationState {
@@ -89,36 +89,35 @@ impl AutomationEngine {
         }))
     }
 
-    /// Says who sends text messages. The first word counts.
+    /// Sets the SMS provider. Only the first call has an effect.
     pub fn set_sms_provider(&self, gate: SmsProvider) {
         let _ = self.0.sms_provider.set(gate);
     }
 
-    /// Whether somebody sends text messages.
+    /// True if an SMS provider is configured.
     #[must_use]
     pub fn has_sms_provider(&self) -> bool {
         self.0.sms_provider.get().is_some()
     }
 
-    /// Says that a batch was committed that brought something to do in these partitions
-    /// ([`store::run::due::partitions_of`]): it is gone about now. Whoever commits says so for the own batch and
-    /// after the own commit: a look before it would find nothing.
+    /// Wakes the engine for partitions that a committed batch added due work to ([`store::automation_run::due_work::partitions_of`]).
+    /// Call it after the commit: a scan before it finds nothing.
     pub fn wake(&self, partitions: &HashSet<u16>) {
         let worker = &self.0.worker;
         worker.trigger_index.wake_at(partitions, worker.clock.now());
         worker.outbox_wakeup.notify_one();
     }
 
-    /// An automation of the account was made, changed or deleted: what is remembered of it is read anew.
+    /// Invalidates the cached triggers of an account after an automation was created, changed or deleted.
     pub fn invalidate(&self, account: AccountId) {
         self.0.worker.trigger_index.invalidate(account);
     }
 
-    /// Writes a job that is to be done now.
+    /// Adds a job that is due now to the batch.
     pub fn enqueue_job(&self, batch: &mut Batch, account: AccountId, work: AutomationJobKind) {
         let (id, due) = (EventId::new(self.now(), self.random_bits()), self.now());
         let partition = self.choose_partition();
-        store::run::due::put_job(batch, &AutomationJob { id, account, partition, due, work });
+        store::automation_run::due_work::put_job(batch, &AutomationJob { id, account, partition, due, work });
     }
 
     fn now(&self) -> Timestamp {
@@ -129,7 +128,7 @@ impl AutomationEngine {
         self.0.worker.entropy.unique_bits()
     }
 
-    /// A partition for something new: one of ours, while we have any.
+    /// Chooses a partition for a new row: a random one that this node holds, or any if it holds none.
     fn choose_partition(&self) -> u16 {
         let (active, random) = (self.0.worker.leases.active(), self.0.worker.entropy.u64());
         let at = |count: usize| usize::try_from(random % count.max(1) as u64).unwrap_or(0);
@@ -137,7 +136,7 @@ impl AutomationEngine {
         partition.unwrap_or_else(|| u16::try_from(at(PARTITIONS.into())).unwrap_or(0))
     }
 
-    /// Writes facts of a run as events, in their order.
+    /// Records facts of a run as events, in their order.
     fn record_facts(&self, batch: &mut Batch, run: &AutomationRun, facts: &[RunFact], at: Timestamp) {
         let first = self.random_bits();
         for (n, fact) in (0_u128..).zip(facts) {
@@ -154,7 +153,7 @@ impl AutomationEngine {
         }
     }
 
-    /// Seals what a run knows.
+    /// Seals the context of a run.
     fn seal_context(&self, run: RunId, context: &RunContext) -> Result<Vec<u8>, ReadError> {
         self.seal_json(&run.to_bytes(), context)
     }

@@ -1,7 +1,7 @@
 //! Billing: an account with a payment method on file at the operator's payment processor may send to anybody.
 //!
 //! ```text
-//! the processor tells ─► the payer, as all of it adds up ─► whose account? ─►[ payer + who pays for it + account ]
+//! processor event ─► payer, merged from all events ─► paying account ─►[ payer + payers of the account + account ]
 //! ```
 
 use std::sync::Arc;
@@ -13,29 +13,27 @@ use store::billing::{Payers, StoredBillingRecord};
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
 
-use crate::accept::Intake;
-use crate::sender::SenderAuthorization;
+use crate::intake::Intake;
+use crate::sender_authorization::SenderAuthorization;
 
-/// Commits tried, when something else is told of the same customer or account meanwhile.
+/// Commits tried when another event changes the same customer or account concurrently.
 const TRIES_MAX: usize = 20;
-/// Customers that pay for one account. Nobody has so many.
+/// Upper bound of the customers that pay for one account.
 const PAYERS_MAX: usize = 1_000;
 
-/// Why what was told could not be taken in: it is to be told again.
+/// Why a billing event was not applied; the processor must send it again.
 #[derive(Debug, Error)]
 pub enum BillingError {
-    /// Others changed the same without end.
-    #[error("something else was told of the same customer at the same time; tell it again")]
+    /// Concurrent changes of the same rows did not end.
+    #[error("concurrent billing events for one customer; send the event again")]
     Changed,
-    /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The store cannot be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
 }
 
-/// Takes in what the operator's payment processor tells of its customers.
+/// Applies events of the operator's payment processor to its customers.
 #[derive(Clone)]
 pub struct BillingService {
     store: Store,
@@ -43,7 +41,7 @@ pub struct BillingService {
 }
 
 impl Intake {
-    /// Who pays; the hall goes by what was changed at once.
+    /// The billing service. It invalidates cached sender authorizations of changed accounts.
     #[must_use]
     pub fn billing(&self) -> BillingService {
         BillingService { store: self.store().clone(), senders: Arc::clone(&self.sender_authorization) }
@@ -51,24 +49,24 @@ impl Intake {
 }
 
 impl BillingService {
-    /// Takes in what was told of a customer. Gives the account that it pays for, if it is known by now.
+    /// Applies an update of a customer. Returns the account that the customer pays for, if it is known.
     ///
     /// # Errors
-    /// [`BillingError`].
+    /// Returns a [`BillingError`] if the store fails or concurrent changes do not end.
     pub async fn apply_customer_state(
         &self,
         customer: &str,
-        told: &BillingUpdate,
+        update: &BillingUpdate,
     ) -> Result<Option<AccountId>, BillingError> {
         for _ in 0..TRIES_MAX {
             let found = store::billing::get_payer(&self.store, customer).await?;
             let mut payer = found.noun.clone();
-            payer.apply(told.clone());
+            payer.apply(update.clone());
             payer.account = self.paying_account(&payer).await?;
             let mut batch = Batch::progress();
             found.change(&mut batch, &payer);
             let mut changed = Vec::new();
-            // Of whom it paid for before, and of whom it pays for now.
+            // The account that it paid for before, and the one that it pays for now.
             for account in [found.noun.account.filter(|before| payer.account != Some(*before)), payer.account] {
                 let Some(account) = account else { continue };
                 let pays = payer.account == Some(account) && payer.has_method();
@@ -87,7 +85,7 @@ impl BillingService {
         Err(BillingError::Changed)
     }
 
-    /// The account that a customer pays for: the one that was named, else the one whose owner has the same address.
+    /// The account that a customer pays for: the referenced one, else the one whose owner has the customer's address.
     async fn paying_account(&self, payer: &Payer) -> Result<Option<AccountId>, ReadError> {
         for reference in payer.referenced_accounts() {
             if store::account::get(&self.store, reference).await?.is_some() {
@@ -95,13 +93,13 @@ impl BillingService {
             }
         }
         let email = payer.customer.as_ref().and_then(|customer| customer.email.as_ref());
-        // Nothing but an address: an id is looked for above.
+        // Addresses only: references to account ids are handled above.
         let Some(email) = email.and_then(|email| email.parse::<Address>().ok()) else { return Ok(None) };
         let found = store::account::find(&self.store, &email.to_string()).await?;
         Ok(found.map(|account| account.id))
     }
 
-    /// Writes down whether a customer pays for an account, and what follows for the account.
+    /// Records whether a customer pays for an account, and updates the account.
     async fn record_payer(
         &self,
         batch: &mut Batch,
@@ -123,7 +121,7 @@ impl BillingService {
         let mut after = before.clone();
         after.payment_method = !payers.customers.is_empty();
         if after != before {
-            tracing::info!(account.id = %account, payment_method = after.payment_method, "the processor told");
+            tracing::info!(account.id = %account, payment_method = after.payment_method, "payment method changed");
             store::account::update(batch, &before, &after);
         }
         Ok(())

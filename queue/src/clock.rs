@@ -1,9 +1,8 @@
-//! The Clock: the one place that asks the machine for the time of day.
+//! The clock: the only code that reads the system time.
 //!
-//! Loops hold a Clock; pure functions take `now`. A clock can be moved forward: in tests, and by the
-//! operator of an installation on loopback (`admin clock advance`), so that retries and expiries can
-//! be tried without waiting for them. Who sleeps until a time wakes up when the clock passes it,
-//! whether by itself or moved.
+//! Loops hold a `Clock`; pure functions take `now`. The clock can be moved forward by tests, and by the operator of an
+//! installation on loopback (`admin clock advance`), to test retries and expiry without waiting. A sleeper wakes when
+//! the clock passes its time, by itself or because it was moved.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-/// Tells the time and waits for it. Clones are the same clock.
+/// Source of the current time. Clones share one clock.
 #[derive(Debug, Clone)]
 pub struct Clock {
     offset_ms: Arc<watch::Sender<i64>>,
@@ -24,40 +23,40 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// A clock that runs ahead of the machine's.
+    /// Creates a clock that is ahead of the system clock.
     #[must_use]
     pub fn with_offset(offset: Duration) -> Self {
         let offset_ms = i64::try_from(offset.as_millis()).unwrap_or(i64::MAX);
         Self { offset_ms: Arc::new(watch::Sender::new(offset_ms)) }
     }
 
-    /// The time, to the millisecond.
+    /// Current time, in milliseconds.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         let ms = self.machine_now().as_millisecond().saturating_add(*self.offset_ms.borrow());
         Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX)
     }
 
-    /// The machine's time, however far this clock runs ahead: for what others compare with their own clocks.
+    /// The system time without the offset, to compare with other systems' clocks.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "this is the Clock")]
     pub fn machine_now(&self) -> Timestamp {
         Timestamp::now()
     }
 
-    /// How far it runs ahead of the machine's.
+    /// Offset by which this clock is ahead of the system clock.
     #[must_use]
     pub fn offset(&self) -> Duration {
         Duration::from_millis(u64::try_from(*self.offset_ms.borrow()).unwrap_or(0))
     }
 
-    /// Moves the clock forward; whoever sleeps until a time that is past now wakes up.
+    /// Moves the clock forward and wakes sleepers whose time has passed.
     pub fn advance(&self, by: Duration) {
         let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         self.offset_ms.send_modify(|offset| *offset = offset.saturating_add(by));
     }
 
-    /// Returns when the clock has reached `time`.
+    /// Completes when the clock reaches `time`.
     pub async fn sleep_until(&self, time: Timestamp) {
         let mut moved = self.offset_ms.subscribe();
         loop {
@@ -67,7 +66,7 @@ impl Clock {
             }
             tokio::select! {
                 () = tokio::time::sleep(left) => {}
-                // The sender lives as long as this clock does.
+                // Never an error: the sender lives as long as this clock.
                 _ = moved.changed() => {}
             }
         }

@@ -1,13 +1,13 @@
-//! Delays: mail that waits untried, because its destination cannot be reached or asked to be left alone, is told to be
-//! delayed (`email.delivery_delayed`), once for each recipient; one that is tried has that event from its attempt.
+//! Delay events: untried mail to an unreachable or suspended destination gets the event `email.delivery_delayed`, once
+//! for each recipient. Mail that was tried has that event from its attempt.
 //!
 //! ```text
-//! a site is left alone ─► its queues ─► tasks on disk that will be older than the first retry ─►[ recipient deferred; the event ]
+//! destination unavailable ─► its queues ─► tasks older by then than the first retry ─►[ recipient deferred; event ]
 //! ```
 //!
-//! Tasks stay as they are: whoever has one in memory goes on with it. A queue's untried tasks lie in the order in which they
-//! were accepted, so that one key says how far they are told; it is kept in memory, and after a restart each is looked at
-//! once more.
+//! The tasks themselves do not change, so a task in memory continues unaffected. A queue's untried tasks are stored in
+//! the order of acceptance, so one key marks how far delays were recorded. The key is in memory; after a restart each
+//! queue is scanned once more.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,21 +24,21 @@ use mail::task::{QueueName, Task};
 use store::engine::{Batch, CommitError, Key, ReadError, Value};
 use tokio::sync::Notify;
 
-use crate::notification;
-use crate::settle::{self, AttemptResult, NextAction};
-use crate::site::{DeliveryObstacle, ReadyQueue, ReadyTask};
+use crate::dsn_request;
+use crate::outcome::{self, AttemptResult, NextAction};
+use crate::ready_queue::{DeliveryObstacle, ReadyQueue, ReadyTask};
 use crate::worker::Worker;
 
 /// Tasks read at once.
 const PAGE_TASKS: usize = 256;
-/// Tasks told at once: their commits share a sync.
+/// Tasks recorded concurrently, so that their commits share one sync.
 const CONCURRENCY: usize = 64;
-/// Queues of which is known how far they are told; beyond it all is forgotten, and looked at once more.
+/// Queues with a known scan position. Beyond the limit, all positions are dropped and queues are scanned again.
 const TRACKED_QUEUES_MAX: usize = 100_000;
-/// A task is on disk at the latest so long after the time in its key.
+/// Upper bound of the time between a task's key and its commit.
 const COMMITTED_WITHIN: Duration = Duration::from_secs(10);
 
-/// The queues that are to be told, and how far each is.
+/// Queues with delays to record, and how far each was scanned.
 #[derive(Debug, Default)]
 pub(crate) struct DelayTracker {
     state: Mutex<DelayState>,
@@ -65,8 +65,8 @@ impl DelayTracker {
         let mut state = self.lock();
         let queue = state.pending.keys().next()?.clone();
         let obstacle = state.pending.remove(&queue)?;
-        let told = state.reported_up_to.get(&queue).cloned();
-        Some((queue, obstacle, told))
+        let reported = state.reported_up_to.get(&queue).cloned();
+        Some((queue, obstacle, reported))
     }
 
     fn set_reported(&self, queue: QueueName, up_to: Key) {
@@ -79,22 +79,21 @@ impl DelayTracker {
 }
 
 impl Worker {
-    /// Nothing of a queue goes to its site, if that is so.
+    /// Schedules a scan of a queue if its destination is unavailable.
     pub(crate) fn note_delay(&self, queue: QueueName, site: &ReadyQueue) {
         if let Some(obstacle) = site.delivery_obstacle(self.clock.now()) {
             self.delays.add(queue, obstacle);
         }
     }
 
-    /// Why nothing goes to a task's destination, if that is so.
+    /// Why nothing is delivered to a task's destination, if so.
     pub(crate) fn delivery_obstacle(&self, task: &Task) -> Option<DeliveryObstacle> {
         let now = self.clock.now();
         let route = self.last_route(task)?;
         self.ready_queues_of(task, &route).find_map(|site| site.delivery_obstacle(now))
     }
 
-    /// The last refusal of a task's destination, or error on the way to it, if there was one; of a domain whose mail
-    /// hosts cannot be looked up, why.
+    /// The last error of a task's destination: its last refusal, a connection error, or why its MX lookup failed.
     pub(crate) fn last_error(&self, task: &Task) -> Option<String> {
         let of_site = || {
             let route = self.last_route(task)?;
@@ -107,7 +106,7 @@ impl Worker {
         }
     }
 
-    /// Whether the last that is known of a task's destination is that its mail hosts cannot be looked up.
+    /// Returns whether the newest fact about a task's destination is a failed MX lookup.
     pub(crate) fn is_lookup_failing(&self, task: &Task) -> bool {
         let Some(lookup) = self.lookup_failures.of(task.address.domain(), self.clock.now()) else {
             return false;
@@ -117,39 +116,39 @@ impl Worker {
         of_site.is_none_or(|(_, at)| at <= lookup.at)
     }
 
-    /// Tells of delays until the worker stops.
+    /// Records delays until the worker stops.
     pub(crate) async fn run_delay_events(self: Arc<Self>) {
         while !self.stop.is_cancelled() {
-            let Some((queue, obstacle, told)) = self.delays.next_pending() else {
+            let Some((queue, obstacle, reported)) = self.delays.next_pending() else {
                 tokio::select! {
                     () = self.delays.changed.notified() => {}
                     () = self.stop.cancelled() => {}
                 }
                 continue;
             };
-            if let Err(error) = self.record_delays(&queue, &obstacle, told).await {
-                store::warn_unless_away!(self.store, %error, domain = %queue.domain, "mail that waits cannot be read at the moment");
+            if let Err(error) = self.record_delays(&queue, &obstacle, reported).await {
+                store::warn_unless_away!(self.store, %error, domain = %queue.domain, "cannot read waiting mail to record its delay");
             }
         }
     }
 
-    /// Tells of all tasks of a queue that will have waited longer than for a first retry.
+    /// Records delays of all tasks of a queue that will have waited longer than the first retry takes.
     async fn record_delays(
         self: &Arc<Self>,
         queue: &QueueName,
         obstacle: &DeliveryObstacle,
-        told: Option<Key>,
+        reported: Option<Key>,
     ) -> Result<(), ReadError> {
         let now = self.clock.now();
         let first_retry = self.delivery_policy().schedule.waits.first().copied().unwrap_or_default();
         let before = obstacle.until.checked_sub(first_retry).unwrap_or(now).min(now);
         let end = store::task::due_start(queue, before);
-        let mut from = told.unwrap_or_else(|| store::task::due_start(queue, Timestamp::UNIX_EPOCH));
+        let mut from = reported.unwrap_or_else(|| store::task::due_start(queue, Timestamp::UNIX_EPOCH));
         while from < end && !self.stop.is_cancelled() {
             let slice = store::task::list(&self.store, queue, from, PAGE_TASKS).await?;
             let untried = slice.tasks.into_iter().filter(|(task, _)| task.due < before && task.attempts == 0);
-            let told = untried.filter(|(task, _)| !task.held && task.way.is_none());
-            futures_util::stream::iter(told)
+            let unreported = untried.filter(|(task, _)| !task.held && task.way.is_none());
+            futures_util::stream::iter(unreported)
                 .for_each_concurrent(CONCURRENCY, async |(task, row)| {
                     self.record_delay(&task, &row, obstacle).await;
                 })
@@ -159,35 +158,35 @@ impl Worker {
                 None => break,
             }
         }
-        let surely = before.checked_sub(COMMITTED_WITHIN).unwrap_or(Timestamp::UNIX_EPOCH);
-        self.delays.set_reported(queue.clone(), store::task::due_start(queue, surely));
+        let safe_until = before.checked_sub(COMMITTED_WITHIN).unwrap_or(Timestamp::UNIX_EPOCH);
+        self.delays.set_reported(queue.clone(), store::task::due_start(queue, safe_until));
         Ok(())
     }
 
-    /// Tells that a task is late whose sender asked to hear of it. False: somebody has changed it.
+    /// Records the delay of a task whose sender requested a delay DSN. Returns false if the task changed concurrently.
     pub(crate) async fn record_late(self: &Arc<Self>, ready: &ReadyTask) -> bool {
         let Some(row) = &ready.row else { return false };
         let obstacle = self.delivery_obstacle(&ready.task).unwrap_or_else(|| DeliveryObstacle {
-            reason: "it waits for its next attempt".to_owned(),
+            reason: "waiting for the next attempt".to_owned(),
             until: ready.task.due.max(self.clock.now()),
         });
         self.record_delay(&ready.task, row, &obstacle).await
     }
 
-    /// Writes that a task is delayed: the event, where its recipient had none, and the report, where its sender asked for
-    /// one and it is late. False: it is not written, somebody else was quicker.
+    /// Records that a task is delayed: the event, if the recipient has none yet, and the delay DSN, if it was requested
+    /// and is due. Returns false if nothing was written because the task changed concurrently.
     async fn record_delay(self: &Arc<Self>, task: &Task, row: &Value, obstacle: &DeliveryObstacle) -> bool {
         let now = self.clock.now();
         let found = match store::email::get_stored_recipient(&self.store, task.account, task.id).await {
             Ok(Some(found)) => found,
             Ok(None) => return false,
             Err(error) => {
-                store::warn_unless_away!(self.store, %error, email.id = %task.id.email, "a recipient cannot be read");
+                store::warn_unless_away!(self.store, %error, email.id = %task.id.email, "cannot read a recipient");
                 return false;
             }
         };
         let is_told = found.recipient.state != RecipientState::Queued;
-        let is_late = notification::is_delay_dsn_due(task, now);
+        let is_late = dsn_request::is_delay_dsn_due(task, now);
         if is_told && !is_late {
             return true;
         }
@@ -198,8 +197,8 @@ impl Worker {
             store::task::update(&mut batch, (task, row), &after);
             let untried = self.untried_result(task, &obstacle.reason).await;
             let next = NextAction::Retry { at: obstacle.until };
-            if let Some(notice) = notification::dsn_for_outcome(self, task, &untried, &next, now).await {
-                store::notice::put(&mut batch, task.partition, (task.account, task.id.email), &notice);
+            if let Some(notice) = dsn_request::dsn_for_outcome(self, task, &untried, &next, now).await {
+                store::pending_dsn::put(&mut batch, task.partition, (task.account, task.id.email), &notice);
             }
         } else {
             batch.check(store::task::key_of(task), Some(row.clone()));
@@ -210,7 +209,7 @@ impl Worker {
             ..found.recipient.clone()
         };
         store::email::update_recipient(&mut batch, (task.account, task.id.email), &found, &recipient);
-        let event = settle::delayed_event(task, obstacle, now, EventId::new(now, self.entropy.unique_bits()));
+        let event = outcome::delayed_event(task, obstacle, now, EventId::new(now, self.entropy.unique_bits()));
         if !is_told {
             store::event::record(&mut batch, &event, task.partition);
         }
@@ -227,16 +226,16 @@ impl Worker {
                 }
                 true
             }
-            // It is being settled, or the operator changed it.
+            // An attempt finished, or the operator changed the task.
             Err(CommitError::Conflict { .. }) => false,
             Err(error) => {
-                store::warn_unless_away!(self.store, %error, email.id = %task.id.email, "a delay cannot be told at the moment");
+                store::warn_unless_away!(self.store, %error, email.id = %task.id.email, "cannot record a delivery delay");
                 false
             }
         }
     }
 
-    /// An attempt that was not made: it says what the last one came to, or this, where there was none.
+    /// Result of an attempt that was not made: the last attempt's outcome, or `text` if there was none.
     pub(crate) async fn untried_result(&self, task: &Task, text: &str) -> AttemptResult {
         let untried =
             self.no_connection_result(Outcome::Unreachable(text.to_owned()), AttemptPhase::Connect, self.clock.now());
@@ -244,7 +243,7 @@ impl Worker {
         if task.attempts == 0 {
             return untried;
         }
-        // Should it not be found: to end the task in time matters more.
+        // If it cannot be read, continue: ending the task in time matters more.
         let last = store::attempt::get(&self.store, task.account, task.id, task.attempts).await;
         let Some(last) = last.ok().flatten() else { return untried };
         let outcome = match (last.reply, last.error) {

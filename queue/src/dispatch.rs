@@ -1,7 +1,7 @@
-//! Dispatching: a task in memory goes to the site that takes its mail, as soon as the site is known.
+//! Dispatch: puts a task into the ready queue of its destination as soon as its route is known.
 //!
-//! What finds no room at its site goes back to disk, from where refill brings it when there is room: so
-//! a destination that is slow or dead fills its own line and then its own queues, and nobody else's.
+//! A task that finds its ready queue full returns to disk. The queue loader reads it again when there is room. So a
+//! slow or dead destination fills its own ready queue and its own stored queues, and no other destination's.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -17,49 +17,50 @@ use mail::task::{Task, TaskTlsRequirement};
 use mail::tls_report::{AppliedTlsPolicy, TlsFault, TlsResultType};
 
 use crate::attempt;
-use crate::pace::PaceLimits;
-use crate::plan::{MailRoute, RouteError};
-use crate::pools::{ProviderKey, SourcePool};
-use crate::settle::AttemptResult;
-use crate::site::{ConnectDecision, EnqueueOutcome, ReadyQueue, ReadyTask, SiteStanding};
+use crate::outcome::AttemptResult;
+use crate::pacing::PaceLimits;
+use crate::ready_queue::{ConnectDecision, EnqueueOutcome, ReadyQueue, ReadyTask, SiteStanding};
+use crate::routing::{MailRoute, RouteError};
+use crate::source_pools::{ProviderKey, SourcePool};
 use crate::worker::Worker;
 
-/// Domains looked up at once. More would time out in the resolver's own line and be booked as trouble.
+/// Concurrent MX lookups. More would time out in the resolver's own queue and count as failures.
 const LOOKUPS_MAX: usize = 512;
-/// Tasks that wait in memory for one domain's look-up.
+/// Tasks in memory that wait for one domain's lookup.
 const WAITING_PER_DOMAIN_MAX: usize = 32;
-/// Sites kept although nothing happens there (they remember their pace).
+/// Ready queues of a pool above which idle ones are removed. Below it they are retained, because they remember their
+/// rates.
 const READY_QUEUES_MAX: usize = 20_000;
-/// Connections to all hosts of a large provider, for each that one set of its hosts may have.
+/// Connections to all hosts of a large provider, as a multiple of the limit of one host group.
 const PROVIDER_CONNECTIONS: u32 = 5;
-/// Settlements at once of what a look-up left without a route.
+/// Concurrent commits of outcomes for tasks that a lookup left without a route.
 const OUTCOME_CONCURRENCY: usize = 64;
-/// How soon what found no room for its look-up, or could not be read, is looked at again.
+/// Retry delay when there is no capacity for a lookup or a row cannot be read.
 pub(crate) const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// How soon what found no room at its site is looked at again, should the site not call for it before.
+/// Retry delay of a task whose ready queue was full, unless the queue requests more work before.
 pub(crate) const READY_QUEUE_RETRY_DELAY: Duration = Duration::from_secs(60);
 
-/// Where a task went that was read from disk.
+/// Result of dispatching a task that was read from disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DispatchOutcome {
-    /// Into a line, or to where its route is looked up.
+    /// In a ready queue, or waiting for its route.
     Enqueued,
-    /// Back to disk, until a time that is noted.
+    /// Returned to disk until a time in the due index.
     Deferred,
-    /// Back to disk: there is no room for it, nor for those behind it.
+    /// Returned to disk: there is no room for it, nor for the tasks behind it.
     QueueFull,
 }
 
-/// How fast the hosts of a route are served.
+/// Rate limits for the hosts of a route.
 struct RoutePace {
-    /// These hosts.
+    /// Limits of these hosts.
     limits: PaceLimits,
-    /// All hosts under a name together, if they are a provider's.
+    /// Shared limits of all hosts of a provider.
     provider: Option<(ProviderKey, PaceLimits)>,
 }
 
 impl RoutePace {
-    /// What each of `nodes` may give them.
+    /// Divides the limits among the nodes.
     fn per_node(self, nodes: u32) -> Self {
         let provider = self.provider.map(|(name, limits)| (name, limits.per_node(nodes)));
         Self { limits: self.limits.per_node(nodes), provider }
@@ -67,7 +68,7 @@ impl RoutePace {
 }
 
 impl Worker {
-    /// Brings a task to its site: at once when the route is known, else when it is found.
+    /// Dispatches a task to its ready queue: at once if the route is known, otherwise after the lookup.
     pub(crate) fn dispatch(self: &Arc<Self>, ready: ReadyTask) -> DispatchOutcome {
         if self.holds.is_account_held(ready.task.account) {
             self.park(&ready.task);
@@ -104,7 +105,7 @@ impl Worker {
         DispatchOutcome::Enqueued
     }
 
-    /// How many tasks may wait for the look-up of this domain.
+    /// Number of tasks that may still wait for the lookup of this domain.
     pub(crate) fn lookup_capacity(&self, domain: &DomainName) -> usize {
         let resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
         match resolving.get(domain) {
@@ -114,12 +115,12 @@ impl Worker {
         }
     }
 
-    /// Whether the mail hosts of a domain are being looked up.
+    /// Returns whether an MX lookup of a domain is in progress.
     pub(crate) fn is_domain_looked_up(&self, domain: &DomainName) -> bool {
         self.resolving.lock().unwrap_or_else(PoisonError::into_inner).contains_key(domain)
     }
 
-    /// Whether a task waits for the look-up of its domain.
+    /// Returns whether a task waits for the lookup of its domain.
     pub(crate) fn awaits_lookup(&self, task: &Task) -> bool {
         let resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = resolving.get(task.address.domain());
@@ -172,7 +173,8 @@ impl Worker {
             .await;
     }
 
-    /// Brings a task to hosts whatever is asked of TLS there. Such tasks are few: each looks for itself.
+    /// Dispatches a task that ignores TLS policies (`TLS-Required: No`). Such tasks are rare, so each does its own
+    /// lookup.
     async fn resolve_without_tls_policy(self: Arc<Self>, ready: ReadyTask) {
         let began_at = self.clock.now();
         match self.router.find_route_without_tls_policy(ready.task.address.domain()).await {
@@ -184,7 +186,7 @@ impl Worker {
         }
     }
 
-    /// An attempt that came to no hosts.
+    /// Result of an attempt that found no route.
     pub(crate) fn route_error_result(&self, why: RouteError, began_at: Timestamp) -> AttemptResult {
         let (outcome, phase) = match why {
             RouteError::Transient(text) | RouteError::DnssecBogus(text) => {
@@ -196,7 +198,7 @@ impl Worker {
         self.no_connection_result(outcome, phase, began_at)
     }
 
-    /// An attempt that came to no connection.
+    /// Result of an attempt that opened no connection.
     pub(crate) fn no_connection_result(
         &self,
         outcome: Outcome,
@@ -221,7 +223,7 @@ impl Worker {
     }
 
     fn enqueue(self: &Arc<Self>, route: &Arc<MailRoute>, ready: ReadyTask) -> DispatchOutcome {
-        // Its account may have been suspended while its hosts were looked up.
+        // The account may have been suspended during the lookup.
         if self.holds.is_account_held(ready.task.account) {
             self.park(&ready.task);
             return DispatchOutcome::Deferred;
@@ -251,7 +253,7 @@ impl Worker {
             EnqueueOutcome::Full(ready) => {
                 self.defer(&ready.task, self.after(READY_QUEUE_RETRY_DELAY));
                 site.park(ready.task.queue_name());
-                // Who made room before it was parked hastened nothing.
+                // Room may have been freed before `park`, so no wake-up was sent: check again.
                 if let Ok(1..) = site.load_capacity(ready.task.class, now, self.in_flight.free_capacity()) {
                     self.due_index.make_due(&ready.task.queue_name(), now);
                 }
@@ -260,7 +262,7 @@ impl Worker {
         }
     }
 
-    /// Ends a task that is worth nothing any more, and that nobody has taken yet.
+    /// Ends an expired task that no connection has taken yet.
     async fn expire_in_queue(self: &Arc<Self>, ready: &ReadyTask) {
         if self.in_flight.start(ready.task.id, ready.task.partition) {
             self.expire_if_lapsed(ready).await;
@@ -269,7 +271,7 @@ impl Worker {
         }
     }
 
-    /// Ends a task that was taken, if it is worth nothing any more. Whether it is.
+    /// Ends a taken task if it has expired. Returns whether it has.
     pub(crate) async fn expire_if_lapsed(self: &Arc<Self>, ready: &ReadyTask) -> bool {
         let is_lapsed = ready.task.is_expired(self.clock.now());
         if is_lapsed {
@@ -278,19 +280,19 @@ impl Worker {
         is_lapsed
     }
 
-    /// Ends a task whose time is up, and that nobody tries. False: somebody else has changed it.
+    /// Ends an expired task that is not in an attempt. Returns false if it changed concurrently.
     pub(crate) async fn expire_task(self: &Arc<Self>, ready: &ReadyTask) -> bool {
         let why = match self.last_error(&ready.task) {
             Some(error) => {
-                format!("its time was up before it could be tried; the destination's last error: {error}")
+                format!("expired before it could be attempted; the destination's last error: {error}")
             }
-            None => "its time was up before it was its turn".to_owned(),
+            None => "expired before its first attempt".to_owned(),
         };
         let untried = self.untried_result(&ready.task, &why).await;
         self.commit_outcome(ready, &untried).await
     }
 
-    /// Leaves an untried task to disk, to be read again then.
+    /// Returns an untried task to disk; it is read again at `until`.
     pub(crate) fn defer(&self, task: &Task, until: Timestamp) {
         self.in_flight.finish(task.id);
         self.due_index.add(task.queue_name(), until, store::task::key_of(task));
@@ -300,11 +302,11 @@ impl Worker {
         self.clock.now().checked_add(wait).unwrap_or(Timestamp::MAX)
     }
 
-    /// Does what a site calls for.
+    /// Opens a connection if the ready queue requests one.
     pub(crate) fn follow_connect_decision(self: &Arc<Self>, site: &Arc<ReadyQueue>, call: ConnectDecision) {
         if call == ConnectDecision::Connect {
             if self.stop.is_cancelled() {
-                // Nothing begins any more; what waits stays on disk.
+                // Shutdown: open no connections; queued tasks stay on disk.
                 site.connection_ended(true);
                 return;
             }
@@ -312,7 +314,7 @@ impl Worker {
         }
     }
 
-    /// The site of a route, as it is served from a pool; made if there is none.
+    /// The ready queue of a route and source pool, created if needed.
     pub(crate) fn ready_queue(
         &self,
         pool: &SourcePool,
@@ -325,7 +327,7 @@ impl Worker {
             return Arc::clone(site);
         }
         let now = self.clock.now();
-        // Looked through once in so many new ones: the cost of each stays small.
+        // Amortised: idle queues are removed only once for many new ones.
         if sites.len() >= READY_QUEUES_MAX && sites.len().is_multiple_of(READY_QUEUES_MAX / 10) {
             sites.retain(|_, site| !site.is_idle(now));
         }
@@ -338,7 +340,7 @@ impl Worker {
         site
     }
 
-    /// The number of nodes has changed, or something is ordered: each takes its part of what a site may be given.
+    /// Recomputes the limits of all ready queues after the number of nodes or an override changed.
     pub(crate) fn rebalance_pace(&self) {
         let (nodes, now) = (self.leases.nodes(), self.clock.now());
         for pool in self.pools.all() {
@@ -350,19 +352,19 @@ impl Worker {
         }
     }
 
-    /// How fast the hosts of a route are served, as was ordered or is configured, or as is usual.
+    /// Rate limits of a route: from an override, the configuration or the defaults.
     fn route_pace(&self, route: &MailRoute) -> RoutePace {
         let (configured, limits) = self.pace_limits(route);
         let ordered = self.destinations.pace(route);
         let limits = ordered.as_ref().map_or(limits, |(_, pace)| limits.with_order(*pace));
         let known = route.first_host().and_then(mailbox_provider);
-        // As many connections as a large provider has without being asked.
+        // As many connections as a large provider gets by default.
         let many = || {
             let connections_max = limits.connections_max.saturating_mul(PROVIDER_CONNECTIONS);
             PaceLimits { connections_max, ..limits }
         };
         let provider = match (ordered, configured) {
-            // Nothing is said of its connections.
+            // The override does not set a connection limit.
             (Some((name, PaceOverride { connections_max: None, .. })), None) if known.is_some() => {
                 Some((ProviderKey::Paced(name), many()))
             }
@@ -375,29 +377,29 @@ impl Worker {
     }
 
     fn pace_limits(&self, route: &MailRoute) -> (Option<DomainName>, PaceLimits) {
-        let written = |wanted: Option<&DomainName>| {
+        let configured_limits = |wanted: Option<&DomainName>| {
             self.settings.pace.iter().find(|(domain, _)| domain.as_ref() == wanted).map(|(_, limits)| *limits)
         };
         let mut name = route.first_host().cloned();
         while let Some(domain) = name {
-            if let Some(limits) = written(Some(&domain)) {
+            if let Some(limits) = configured_limits(Some(&domain)) {
                 return (Some(domain), limits);
             }
             name = domain.parent();
         }
-        (None, written(None).unwrap_or_default())
+        (None, configured_limits(None).unwrap_or_default())
     }
 
-    /// The site of a task is tried now, dead or not.
+    /// Retries a task's destination now, even if it is dead.
     pub(crate) fn retry_destination_now(&self, task: &Task) {
         if let Some(route) = self.last_route(task) {
             self.ready_queues_of(task, &route).for_each(|site| site.retry_now());
-            // With it rest, and are revived, those of its provider.
+            // Waiting queues of the same provider are woken too.
             self.pools.candidates_for(task, &route).for_each(|pool| pool.wake());
         }
     }
 
-    /// How the sites stand, the busiest first.
+    /// Status of all ready queues, the busiest first.
     #[must_use]
     pub fn ready_queue_statuses(&self) -> Vec<SiteStanding> {
         let now = self.clock.now();

@@ -1,12 +1,12 @@
-//! DKIM2: a message is signed once more for each transaction that carries it, with the envelope of that transaction.
+//! DKIM2: each SMTP transaction adds a signature over its envelope to the message.
 //!
 //! ```text
-//! on disk: Message-Instance · message ─► taken apart ─► DKIM2-Signature · Message-Instance · message
+//! on disk: Message-Instance · message ─► split ─► DKIM2-Signature · Message-Instance · message
 //! ```
 //!
-//! What takes the whole message is made when it is accepted and lies before it (`dns::sign::dkim2`). So a recipient
-//! costs one small signature, wherever and however often it is tried, and nothing is copied. Whatever is in the way
-//! of that signature, the mail goes without: then nothing says that it was to have one.
+//! The part that covers the whole message is computed at acceptance and stored before it (`dns::sign::dkim2`). So each
+//! recipient costs one small signature on each attempt, and no copy of the message. If the signature fails, the message
+//! is sent without any DKIM2 field.
 
 use std::sync::Arc;
 
@@ -17,14 +17,13 @@ use jiff::Timestamp;
 use mail::address::{Address, DomainName};
 use mail::task::Task;
 
-use crate::accept::DkimSigning;
-use crate::sender::SenderAuthorization;
+use crate::intake::DkimSigning;
+use crate::sender_authorization::SenderAuthorization;
 
-/// Signs for transactions.
 pub(crate) struct TransactionSigner {
     sender_authorization: Arc<SenderAuthorization>,
     signing_pool: Arc<SigningPool>,
-    /// As long as transactions are not signed, what was accepted before is sent without.
+    /// While transactions are not signed, the stored Message-Instance is removed from messages before they are sent.
     signing: DkimSigning,
 }
 
@@ -37,7 +36,7 @@ impl TransactionSigner {
         Self { sender_authorization, signing_pool, signing }
     }
 
-    /// A message as it goes to this recipient, in a transaction from `sender`.
+    /// Returns the message for this recipient, in a transaction with the envelope sender `sender`.
     pub(crate) async fn sign(
         &self,
         task: &Task,
@@ -45,7 +44,7 @@ impl TransactionSigner {
         mut message: Vec<Bytes>,
         now: Timestamp,
     ) -> Vec<Bytes> {
-        // Of a domain's mail the first lines are ours, whatever a client has written.
+        // Only mail with a sending domain starts with our own field: a client could have written one.
         let (Some(domain), Some(first)) = (&task.domain, message.first_mut()) else { return message };
         let Some(length) = dkim2::instance_length(first) else { return message };
         let instance = first.split_to(length);
@@ -65,7 +64,7 @@ impl TransactionSigner {
         now: Timestamp,
     ) -> Option<Bytes> {
         let unsigned = |error: &dyn std::fmt::Display| {
-            tracing::warn!(%error, email.id = %task.id.email, %domain, "a message goes without DKIM2");
+            tracing::warn!(%error, email.id = %task.id.email, %domain, "message sent without DKIM2 signature");
         };
         let signer = match self.sender_authorization.current_signer(task.account, domain, now).await {
             Ok(signer) => signer?,

@@ -1,119 +1,109 @@
-//! Sending domains: added, looked at, given new keys, claimed, deleted.
+//! Sending domains: create, verify, rotate keys, claim, delete.
 //!
 //! ```text
-//! create ─► unverified ─► [check]: the DNS is asked ─► assess ─►[ domain + setup ]
-//!                            ▲ by whoever asks, and by itself when it is due
+//! create ─► unverified ─► check: DNS queries ─► assess ─►[ domain + setup ]
+//!                            ▲ on request, and periodically
 //! ```
 //!
-//! A domain and its setup are one commit; of two that change one at the same time, one reads again.
+//! A domain and its setup are one commit. Of two concurrent changes, the second reads again and retries.
 
-mod check;
+mod check_queue;
 mod claim;
-mod inspect;
+mod inspection;
+mod keyed_semaphore;
 mod keys;
-mod line;
 mod publish;
-mod turns;
+mod verification;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use dns::limiter::QueryLimiter;
-use dns::seal::Vault;
-use dns::setup::DomainChecker;
+use dns::domain_check::DomainChecker;
+use dns::query_limiter::QueryLimiter;
+use dns::secrets::Vault;
 use futures_util::future::BoxFuture;
 use mail::address::{DomainName, NAME_BYTES_MAX};
 use mail::address_pattern::AddressPattern;
 use mail::domain::{DeliverySettings, DomainState, SendingDomain};
+use mail::domain_setup::{DomainSetup, ServiceHosts, next_check};
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, DomainId, EventId};
-use mail::moment;
-use mail::setup::{DomainSetup, ServiceHosts, next_check};
+use mail::timestamp;
 pub use provider::Publisher;
 use serde_json::json;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
-use crate::sender::SenderAuthorization;
+use crate::sender_authorization::SenderAuthorization;
 use crate::worker::Worker;
 
 pub use claim::{ClaimError, ClaimResult};
 pub use keys::{ImportedKey, KeyImportError};
 pub use publish::{CredentialSource, PublishError, PublishResult};
 
-/// Domains whose records are published at once.
+/// Domains whose records are published concurrently.
 const PUBLISHING_MAX: usize = 16;
-/// Of one account: others find a place whatever it does.
+/// The limit for one account, so that others are not blocked.
 const PUBLISHING_PER_ACCOUNT_MAX: usize = 3;
-/// How often something is tried again that somebody else changed meanwhile.
+/// Commits tried when a row changes concurrently.
 const COMMIT_TRIES_MAX: usize = 20;
 
-/// Why a domain could not be added or changed.
+/// Why a domain was not added or changed.
 #[derive(Debug, Error)]
 pub enum DomainError {
-    /// The name is a domain of the same account already.
     #[error("{0} is a domain of this account already")]
     Exists(DomainName),
-    /// The name is a domain of another account.
     #[error("{0} is a domain of another account")]
     Taken(DomainName),
-    /// The plan includes no more.
+    /// The plan's limit is reached.
     #[error("the plan includes {limit} domains")]
     Limit {
-        /// How many it includes.
+        /// The limit.
         limit: u32,
-        /// How many there are.
+        /// Domains that the account has.
         used: u32,
     },
-    /// Its records would have names that the DNS does not allow.
+    /// A required record would have a name longer than DNS allows.
     #[error("is too long: {0} would be longer than the 253 bytes that a DNS name may have")]
     TooLong(String),
-    /// There is no such domain.
-    #[error("no such domain")]
+    #[error("domain not found")]
     Unknown,
-    /// It was changed by others again and again.
-    #[error("the domain was changed by somebody else meanwhile; try again")]
+    /// Concurrent changes did not end.
+    #[error("the domain was changed at the same time; try again")]
     Conflict,
-    /// The account has had too many questions asked of name servers.
+    /// The account's limit of DNS queries is reached.
     #[error(
-        "too many questions were asked of name servers for this account; try again in {} s",
+        "too many DNS queries for this account; try again in {} s",
         retry_after.as_secs_f64().ceil()
     )]
-    TooManyDnsQueries {
-        /// After how long it may have more asked.
-        retry_after: Duration,
-    },
-    /// Keys could not be made or sealed.
-    #[error("making keys failed: {0}")]
+    TooManyDnsQueries { retry_after: Duration },
+    /// Keys cannot be generated or sealed.
+    #[error("cannot generate DKIM keys: {0}")]
     Keys(String),
-    /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The store cannot be written.
     #[error(transparent)]
     Commit(CommitError),
 }
 
-/// A domain to add.
+/// A domain to be added.
 #[derive(Debug)]
 pub struct NewDomain {
-    /// Its name.
     pub name: DomainName,
-    /// How its mail is treated.
     pub delivery: DeliverySettings,
-    /// Mail to it is taken in.
+    /// True to accept mail for the domain.
     pub inbound_enabled: bool,
-    /// For these addresses only, if there are any.
+    /// Addresses to accept mail for; empty accepts all.
     pub inbound_addresses: Vec<AddressPattern>,
-    /// The selector of its RSA key; one of our own, if not given.
+    /// Selector of its RSA key; generated if `None`.
     pub selector: Option<String>,
-    /// Its RSA key; a new one, if not given.
+    /// Its RSA key; generated if `None`.
     pub rsa: Option<ImportedKey>,
 }
 
 impl NewDomain {
-    /// A domain with nothing said but its name.
+    /// A domain with default settings.
     #[must_use]
     pub fn with_name(name: DomainName) -> Self {
         Self {
@@ -127,42 +117,39 @@ impl NewDomain {
     }
 }
 
-/// A domain and how far its records are.
+/// A domain and the check results of its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DomainWithSetup {
-    /// The domain.
     pub domain: SendingDomain,
-    /// Its setup.
     pub setup: DomainSetup,
 }
 
-/// What the domains need beside the worker.
+/// Parameters of [`SendingDomains::new`] besides the worker.
 pub struct DomainsParts {
-    /// Seals keys.
+    /// Seals DKIM keys.
     pub vault: Arc<Vault>,
-    /// Looks at the DNS.
+    /// Queries DNS records.
     pub inspector: DomainChecker,
-    /// Publishes records where zones are kept.
+    /// Publishes records at DNS providers.
     pub publisher: Publisher,
-    /// What of the installation stands in the records.
+    /// Host names of this installation that records refer to.
     pub facts: ServiceHosts,
-    /// Domains are verified when they are added, and nobody looks at the DNS: for development.
+    /// For development: domains are verified when they are added, without DNS queries.
     pub auto_verify: bool,
 }
 
-/// The sending domains of all accounts.
 pub struct SendingDomains {
     worker: Arc<Worker>,
     sender_authorization: Arc<SenderAuthorization>,
     publishing: Semaphore,
-    /// Domains whose records are published, by account.
-    publishing_by_account: turns::KeyedSemaphore<AccountId>,
-    /// Looks under way, by account.
-    checks_by_account: turns::KeyedSemaphore<AccountId>,
-    /// Looks under way, by what is looked at for whom.
-    checks_by_domain: turns::KeyedSemaphore<(AccountId, DomainName)>,
-    recent_inspections: inspect::RecentInspections,
-    /// What accounts have had asked of name servers.
+    /// Publications in progress, by account.
+    publishing_by_account: keyed_semaphore::KeyedSemaphore<AccountId>,
+    /// Checks in progress, by account.
+    checks_by_account: keyed_semaphore::KeyedSemaphore<AccountId>,
+    /// Checks in progress, by account and domain.
+    checks_by_domain: keyed_semaphore::KeyedSemaphore<(AccountId, DomainName)>,
+    recent_inspections: inspection::RecentInspections,
+    /// Rate limiter of DNS queries, by account.
     dns_query_limiter: QueryLimiter<AccountId>,
     parts: DomainsParts,
 }
@@ -177,28 +164,28 @@ impl SendingDomains {
             worker,
             sender_authorization,
             publishing: Semaphore::new(PUBLISHING_MAX),
-            publishing_by_account: turns::KeyedSemaphore::new(PUBLISHING_PER_ACCOUNT_MAX),
-            checks_by_account: turns::KeyedSemaphore::new(turns::CHECKS_PER_ACCOUNT_MAX),
-            checks_by_domain: turns::KeyedSemaphore::new(1),
-            recent_inspections: inspect::RecentInspections::default(),
+            publishing_by_account: keyed_semaphore::KeyedSemaphore::new(PUBLISHING_PER_ACCOUNT_MAX),
+            checks_by_account: keyed_semaphore::KeyedSemaphore::new(keyed_semaphore::CHECKS_PER_ACCOUNT_MAX),
+            checks_by_domain: keyed_semaphore::KeyedSemaphore::new(1),
+            recent_inspections: inspection::RecentInspections::default(),
             dns_query_limiter: QueryLimiter::default(),
             parts,
         }
     }
 
-    /// What of the installation stands in the records.
+    /// Host names of this installation that records refer to.
     #[must_use]
     pub fn facts(&self) -> &ServiceHosts {
         &self.parts.facts
     }
 
-    /// Whether domains are verified without a look at the DNS.
+    /// Returns whether domains are verified without DNS queries.
     #[must_use]
     pub fn auto_verifies(&self) -> bool {
         self.parts.auto_verify
     }
 
-    /// Whether names that the public DNS never has may be had here: for development, and in private networks.
+    /// Returns whether names outside the public DNS are allowed: in development and private networks.
     #[must_use]
     pub fn allows_private_names(&self) -> bool {
         self.parts.auto_verify || self.parts.inspector.allows_private()
@@ -208,10 +195,10 @@ impl SendingDomains {
         &self.worker.store
     }
 
-    /// Adds a domain with its keys; of `limit` domains at most.
+    /// Adds a domain with its keys, if the account has fewer than `limit`.
     ///
     /// # Errors
-    /// [`DomainError`].
+    /// Returns a [`DomainError`], for example `Exists`, `Taken` or `Limit`.
     pub fn create(
         &self,
         account: AccountId,
@@ -238,7 +225,7 @@ impl SendingDomains {
                 verified_at: None,
                 updated_at: now,
             };
-            // RFC 1035 2.3.4: what cannot be published is never found.
+            // RFC 1035 2.3.4: a record with a longer name cannot be published.
             let too_long = |name: &String| name.len() > NAME_BYTES_MAX;
             if let Some(name) = self.parts.facts.required_records(&domain).into_iter().map(|r| r.name).find(too_long) {
                 return Err(DomainError::TooLong(name));
@@ -248,7 +235,7 @@ impl SendingDomains {
                 let count = self.check_can_add(account, &known.domain.name, limit).await?;
                 let mut batch = Batch::progress();
                 store::domain::create(&mut batch, &known.domain, &count);
-                store::setup::create(&mut batch, store::setup::setup_key(&known.domain), &known.setup);
+                store::domain_setup::create(&mut batch, store::domain_setup::setup_key(&known.domain), &known.setup);
                 self.record_changes(&mut batch, None, &known);
                 if self.commit_domain(batch, &known.domain).await? {
                     return Ok(known);
@@ -258,7 +245,7 @@ impl SendingDomains {
         })
     }
 
-    /// A new domain and its first setup; verified, where they verify themselves.
+    /// A new domain and its first setup; verified at once if domains are verified automatically.
     fn initial_setup(&self, mut domain: SendingDomain) -> DomainWithSetup {
         let now = domain.created_at;
         let mut setup = DomainSetup::new(now);
@@ -298,7 +285,7 @@ impl SendingDomains {
         }
     }
 
-    /// A domain of an account, and how far its records are.
+    /// Reads a domain of an account with its setup.
     ///
     /// # Errors
     /// [`DomainError::Unknown`], or the store cannot be read.
@@ -307,12 +294,12 @@ impl SendingDomains {
         Ok(self.load_setup(domain).await?.0)
     }
 
-    /// The domain with its setup, and the setup as it lies in the store.
+    /// Reads the setup of a domain. Returns it with the stored row, if there is one.
     async fn load_setup(
         &self,
         domain: SendingDomain,
-    ) -> Result<(DomainWithSetup, Option<store::setup::StoredDomainSetup>), DomainError> {
-        let found = store::setup::get(self.store(), store::setup::setup_key(&domain)).await?;
+    ) -> Result<(DomainWithSetup, Option<store::domain_setup::StoredDomainSetup>), DomainError> {
+        let found = store::domain_setup::get(self.store(), store::domain_setup::setup_key(&domain)).await?;
         let setup = found.as_ref().map_or_else(|| DomainSetup::new(domain.created_at), |found| found.setup.clone());
         Ok((DomainWithSetup { domain, setup }, found))
     }
@@ -320,7 +307,7 @@ impl SendingDomains {
     /// Changes a domain's settings.
     ///
     /// # Errors
-    /// [`DomainError`].
+    /// Returns a [`DomainError`] if the domain is unknown or the commit fails.
     pub async fn change(
         &self,
         account: AccountId,
@@ -332,7 +319,7 @@ impl SendingDomains {
             let mut after = before.clone();
             change(&mut after);
             let moved = after.delivery.tracking_host != before.delivery.tracking_host;
-            // Where nobody looks, the host is taken as it is said.
+            // Without DNS checks, the tracking host is taken as configured.
             if moved && (self.parts.auto_verify || self.load_setup(before.clone()).await?.0.setup.vouched) {
                 after.delivery.tracking_seen.clone_from(&after.delivery.tracking_host);
             }
@@ -345,7 +332,7 @@ impl SendingDomains {
                 }
             }
             if moved {
-                // Links lead through it as soon as its record is seen.
+                // Links use the tracking host as soon as its record is found.
                 return self.schedule_check(account, id).await;
             }
             return Ok(self.load_setup(after).await?.0);
@@ -356,7 +343,7 @@ impl SendingDomains {
     /// Deletes a domain.
     ///
     /// # Errors
-    /// [`DomainError`].
+    /// Returns a [`DomainError`] if the domain is unknown or the commit fails.
     pub async fn delete(&self, account: AccountId, id: DomainId) -> Result<(), DomainError> {
         for _ in 0..COMMIT_TRIES_MAX {
             let domain = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
@@ -365,7 +352,7 @@ impl SendingDomains {
             let mut batch = Batch::progress();
             store::domain::delete(&mut batch, &known.domain, &count);
             if let Some(found) = found {
-                store::setup::delete(&mut batch, store::setup::setup_key(&known.domain), &found);
+                store::domain_setup::delete(&mut batch, store::domain_setup::setup_key(&known.domain), &found);
             }
             if self.commit_domain(batch, &known.domain).await? {
                 return Ok(());
@@ -374,26 +361,26 @@ impl SendingDomains {
         Err(DomainError::Conflict)
     }
 
-    /// Writes a domain and its setup in place of what was read; `false` when somebody else was faster.
+    /// Replaces a domain and its setup. Returns false if they changed concurrently.
     async fn save_domain(
         &self,
         before: &SendingDomain,
-        found: Option<&store::setup::StoredDomainSetup>,
+        found: Option<&store::domain_setup::StoredDomainSetup>,
         after: &DomainWithSetup,
     ) -> Result<bool, DomainError> {
-        let about = store::setup::setup_key(before);
+        let about = store::domain_setup::setup_key(before);
         let mut batch = Batch::progress();
         store::domain::update(&mut batch, before, &after.domain);
         match found {
-            Some(found) => store::setup::update(&mut batch, about, found, &after.setup),
-            None => store::setup::create(&mut batch, about, &after.setup),
+            Some(found) => store::domain_setup::update(&mut batch, about, found, &after.setup),
+            None => store::domain_setup::create(&mut batch, about, &after.setup),
         }
         let setup = found.map(|found| &found.setup);
         self.record_changes(&mut batch, Some((before, setup)), after);
         self.commit_domain(batch, before).await
     }
 
-    /// Records what becomes of a domain in a commit: it is verified, or a record of it is gone.
+    /// Records the event if the change verifies or degrades the domain.
     fn record_changes(
         &self,
         batch: &mut Batch,
@@ -418,26 +405,25 @@ impl SendingDomains {
             created_at: now,
             detail: json!({
                 "domain_id": domain.id, "domain": domain.name, "status": domain.state,
-                "verified_at": domain.verified_at.map(moment::to_rfc3339),
-                "degraded_since": after.setup.degraded_since.map(moment::to_rfc3339),
+                "verified_at": domain.verified_at.map(timestamp::to_rfc3339),
+                "degraded_since": after.setup.degraded_since.map(timestamp::to_rfc3339),
             }),
         };
         store::event::record_in_any_partition(batch, &event);
     }
 
-    /// Whether what is about a domain was committed; not when something was changed meanwhile. What senders know
-    /// of the domain is found anew.
+    /// Commits a change of a domain and invalidates cached sender authorizations. Returns false on a conflict.
     async fn commit_domain(&self, batch: Batch, domain: &SendingDomain) -> Result<bool, DomainError> {
         let committed = self.commit_unless_changed(batch).await;
         self.sender_authorization.invalidate(domain.account, Some(&domain.name));
         committed
     }
 
-    /// Whether it was committed; not when something was changed meanwhile.
+    /// Commits. Returns false on a conflict.
     async fn commit_unless_changed(&self, batch: Batch) -> Result<bool, DomainError> {
         match self.store().commit(batch).await {
             Ok(()) => {
-                // There may be something to tell.
+                // The commit may contain events.
                 self.worker.outbox_wakeup.notify_one();
                 Ok(true)
             }

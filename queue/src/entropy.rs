@@ -1,22 +1,22 @@
-//! The Entropy: the one place that asks the machine for chance.
+//! The entropy source: the only code that requests randomness from the system.
 //!
-//! A call of the source costs a microsecond however little it gives, so each thread asks for a supply at once
-//! and hands it out, each byte once. Secrets and keys do not come from a supply.
+//! A system call costs about a microsecond whatever its size, so each thread fetches a supply and uses each byte once.
+//! Secrets and keys bypass the supply.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use aws_lc_rs::rand;
 
-/// What a thread asks for at once.
+/// Bytes fetched into a thread's supply at once.
 const SUPPLY_BYTES: usize = 1_024;
 
-/// How many ids were made, counted around.
+/// Number of ids generated, wrapping.
 static IDS_MADE: AtomicU32 = AtomicU32::new(0);
-/// Where the count stands in an id's chance, of which the low 80 bits are kept: above 56 bits that are random.
+/// Bit position of the counter in an id, of which the low 80 bits are used: above 56 random bits.
 const COUNT_SHIFT: u32 = 56;
 
-/// Random bytes, those from `next` on not handed out yet.
+/// Random bytes; those from `next` on are unused.
 struct RandomSupply {
     bytes: [u8; SUPPLY_BYTES],
     next: usize,
@@ -28,22 +28,20 @@ thread_local! {
     };
 }
 
-/// Gives random numbers fit for secrets. Clones are the same source.
+/// Cryptographically secure random numbers. Clones share the source.
 #[derive(Debug, Clone, Default)]
 pub struct Entropy {}
 
 impl Entropy {
-    /// Fills a buffer.
     pub fn fill(&self, buffer: &mut [u8]) {
         if rand::fill(buffer).is_err() {
-            // The machine has no randomness left to give: ids would collide and secrets be guessed.
-            // Nothing that goes on from here can be right.
+            // Without randomness, ids would collide and secrets could be guessed: abort.
             tracing::error!("the system's random source failed");
             std::process::abort();
         }
     }
 
-    /// 32 bytes: a secret.
+    /// Returns 32 random bytes for a secret, not from the supply.
     #[must_use]
     pub fn secret(&self) -> [u8; 32] {
         let mut bytes = [0; 32];
@@ -51,27 +49,25 @@ impl Entropy {
         bytes
     }
 
-    /// 128 bits.
     #[must_use]
     pub fn u128(&self) -> u128 {
         u128::from_ne_bytes(self.take_bytes())
     }
 
-    /// What tells an id from its twins of the same millisecond: the later one made here is the greater, so that what is
-    /// listed by id stands in the order in which it happened; there is room above for a few thousand that follow it.
+    /// Distinguishes ids of the same millisecond. Later ids of this process are greater, so that lists by id are in
+    /// order of creation. Adding a few thousand to the result does not reach the next id.
     #[must_use]
     pub fn unique_bits(&self) -> u128 {
         let count = u128::from(IDS_MADE.fetch_add(1, Ordering::Relaxed) & 0xff_ffff);
         (count << COUNT_SHIFT) | u128::from(self.u64() >> (u64::BITS - COUNT_SHIFT))
     }
 
-    /// 64 bits: a seed.
     #[must_use]
     pub fn u64(&self) -> u64 {
         u64::from_ne_bytes(self.take_bytes())
     }
 
-    /// Some bytes of the thread's supply.
+    /// Takes bytes from the thread's supply.
     fn take_bytes<const N: usize>(&self) -> [u8; N] {
         SUPPLY.with_borrow_mut(|supply| {
             loop {

@@ -1,14 +1,14 @@
-//! What holds mail in the queue back, in memory, and what follows from it.
+//! Holds on queued mail, cached in memory, and their effects.
 //!
 //! ```text
-//! an account is suspended · a store is restored ─►[ store ]─► every node, within a beat
-//!                                                             │ account: out of its lines, parked by queue
-//!                                                             └ queue: nothing is attempted at all
+//! an account is suspended · a store is restored ─►[ store ]─► every node, within one heartbeat
+//!                                                             │ account: removed from ready queues, parked by queue
+//!                                                             └ queue: no attempts at all
 //! ```
 //!
-//! Tasks are not rewritten: a rule says who may go, where a task is dispatched, read from disk and attempted. A queue that
-//! is held has one entry in memory, without a time, and is not read again before the hold is lifted. What the operator
-//! holds by hand is marked in its task, and stays held.
+//! A hold does not rewrite tasks: it is checked when a task is dispatched, read from disk or attempted. A held queue
+//! has one entry in the due index, without a time, and is not read before the hold is lifted. A task that the operator
+//! holds is marked in its own row and stays held.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -26,31 +26,28 @@ use crate::attempt;
 use crate::membership::LeaseError;
 use crate::worker::Worker;
 
-/// Commits tried, when another hold changes meanwhile.
+/// Commits tried when other holds change concurrently.
 const COMMIT_TRIES_MAX: usize = 20;
 /// Tasks read at once.
 const PAGE_TASKS: usize = 1_000;
 
-/// Why a hold was not lifted.
 #[derive(Debug, Error)]
 pub enum HoldError {
-    /// Others change holds without end.
+    /// Concurrent changes did not end.
     #[error("another hold was changed at the same time; try again")]
     Conflict,
-    /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The store cannot be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
 }
 
-/// How much of the queue a hold is about.
+/// Amount of mail that a hold affects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HeldMail {
-    /// Recipients that are in the queue.
+    /// Queued recipients.
     pub recipients: u64,
-    /// When the oldest was accepted.
+    /// Acceptance time of the oldest.
     pub oldest: Option<Timestamp>,
 }
 
@@ -61,13 +58,13 @@ impl HeldMail {
     }
 }
 
-/// All holds, as they were read last.
+/// Cache of all holds.
 #[derive(Debug)]
 pub(crate) struct HoldCache {
     stored: RwLock<queue_hold::QueueHolds>,
-    /// Whether the whole queue is held.
+    /// True while the whole queue is held.
     queue_held: watch::Sender<bool>,
-    /// One at a time looks what is new: else what was read first could be taken on last.
+    /// One reload at a time: otherwise an older read could replace a newer one.
     reload_lock: tokio::sync::Mutex<()>,
 }
 
@@ -82,22 +79,22 @@ impl HoldCache {
         see(&self.stored.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether an account's mail is held.
+    /// Returns whether an account's mail is held.
     pub(crate) fn is_account_held(&self, account: AccountId) -> bool {
         self.read(|known| known.accounts.get(&account).is_some_and(Hold::is_active))
     }
 
-    /// Whether the whole queue is held.
+    /// Returns whether the whole queue is held.
     pub(crate) fn is_queue_held(&self) -> bool {
         *self.queue_held.borrow()
     }
 
-    /// Hears when the whole queue is held, and when not any more.
+    /// Watches the hold of the whole queue.
     pub(crate) fn watch_queue(&self) -> watch::Receiver<bool> {
         self.queue_held.subscribe()
     }
 
-    /// Takes on what was read; gives the accounts whose mail is held since, and those whose mail is not any more.
+    /// Replaces the cache. Returns the accounts that became held, and those that were released.
     fn replace(&self, new: queue_hold::QueueHolds) -> (Vec<AccountId>, Vec<AccountId>) {
         let is_held = new.queue.is_some_and(|hold| hold.is_active());
         let mut known = self.stored.write().unwrap_or_else(PoisonError::into_inner);
@@ -114,22 +111,22 @@ impl HoldCache {
 }
 
 impl Worker {
-    /// The hold of the whole queue, while it is on.
+    /// The hold of the whole queue, if active.
     #[must_use]
     pub fn queue_hold(&self) -> Option<Hold> {
         self.holds.read(|known| known.queue.filter(Hold::is_active))
     }
 
-    /// Whether an account's mail is held, because the account is suspended.
+    /// Returns whether an account's mail is held because the account is suspended.
     #[must_use]
     pub fn is_account_held(&self, account: AccountId) -> bool {
         self.holds.is_account_held(account)
     }
 
-    /// Lifts the hold of the whole queue; gives it, if it was on.
+    /// Lifts the hold of the whole queue. Returns it if it was active.
     ///
     /// # Errors
-    /// [`HoldError`].
+    /// Returns a [`HoldError`] if the store fails or concurrent changes do not end.
     pub async fn lift_queue_hold(&self) -> Result<Option<Hold>, HoldError> {
         for _ in 0..COMMIT_TRIES_MAX {
             let holds = queue_hold::list(&self.store).await?;
@@ -148,7 +145,7 @@ impl Worker {
         Err(HoldError::Conflict)
     }
 
-    /// Takes on holds that were begun or lifted since the last look.
+    /// Reloads holds if they changed.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -174,7 +171,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Writes the holds of accounts that a version suspended which did not hold their mail.
+    /// Creates holds for accounts that an older version suspended without holding their mail.
     ///
     /// # Errors
     /// The store cannot be read or written.
@@ -190,7 +187,7 @@ impl Worker {
             queue_hold::put(&mut batch, &holds.version, &new);
             match self.store.commit(batch).await {
                 Ok(()) => break,
-                // Another node was quicker, or another hold was begun or lifted meanwhile.
+                // Another node was faster, or another hold changed concurrently.
                 Err(CommitError::Conflict { .. }) if tries > 1 => tries -= 1,
                 Err(error) => return Err(error.into()),
             }
@@ -198,32 +195,32 @@ impl Worker {
         Ok(self.reload_holds().await?)
     }
 
-    /// Leaves a task to disk while its account's mail is held. Nothing is read of its queue before the hold is lifted.
+    /// Returns a task of a held account to disk. Its queue is not read before the hold is lifted.
     pub(crate) fn park(&self, task: &Task) {
         self.in_flight.finish(task.id);
         self.park_queue(task.queue_name(), store::task::key_of(task));
     }
 
-    /// The same for a queue, from a key on.
+    /// Like [`park`](Self::park), for a queue from `from` on.
     pub(crate) fn park_queue(&self, queue: QueueName, from: Key) {
         self.due_index.add(queue.clone(), Timestamp::MAX, from);
-        // Lifted before this was noted: then nobody else has it looked at.
+        // If the hold was lifted before this entry existed, make the queue due here.
         if !self.holds.is_account_held(queue.account) {
             self.due_index.make_due(&queue, self.clock.now());
         }
     }
 
-    /// Returns when the queue is not held, or the worker stops.
+    /// Waits until the queue is not held, or the worker stops.
     pub(crate) async fn wait_until_released(&self) {
-        let mut heard = self.holds.watch_queue();
+        let mut hold_changes = self.holds.watch_queue();
         tokio::select! {
-            // The sender is ours: it is not gone while we wait.
-            _ = heard.wait_for(|held| !held) => {}
+            // The sender lives as long as `self`: an error is impossible.
+            _ = hold_changes.wait_for(|held| !held) => {}
             () = self.stop.cancelled() => {}
         }
     }
 
-    /// How much is in the queue: of an account, or all of it. Reads all of that.
+    /// Counts the queued mail of an account, or of all. Reads all of it.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -247,7 +244,7 @@ impl Worker {
         Ok(waiting)
     }
 
-    /// Says in the log that the queue is held, and how much waits in it.
+    /// Logs that the queue is held, and how much mail waits.
     pub(crate) async fn log_queue_hold(self: Arc<Self>) {
         let Some(hold) = self.queue_hold() else { return };
         let since = hold.since;
@@ -255,13 +252,13 @@ impl Worker {
             Ok(HeldMail { recipients, oldest }) => tracing::warn!(
                 recipients,
                 oldest = oldest.map(tracing::field::display),
-                "the queue is held since {since:.0}, because the store was restored: mail is accepted, and nothing is \
-                 sent. Mail that was delivered after the backup was made would be sent again. Look with `postrider \
-                 admin queue list`, take out what is not to go with `queue drop`, and let the rest go with \
+                "the queue is held since {since:.0}, because the store was restored: mail is accepted, but not \
+                 sent. Mail delivered after the backup would be sent again. List it with `postrider \
+                 admin queue list`, remove mail with `queue drop`, and send the rest with \
                  `postrider admin queue release --all`"
             ),
             Err(error) => {
-                tracing::warn!(%error, "the queue is held since {since:.0}; what waits in it cannot be read")
+                tracing::warn!(%error, "the queue is held since {since:.0}; cannot count its mail")
             }
         }
     }
@@ -272,7 +269,7 @@ mod tests {
     use store::engine::Store;
 
     use super::*;
-    use crate::settle::tests::task;
+    use crate::outcome::tests::task;
     use crate::worker::tests::idle;
 
     async fn put(worker: &Worker, account: AccountId, change: impl FnOnce(Option<Hold>) -> Hold) {
@@ -294,7 +291,7 @@ mod tests {
         put(&worker, task.account, |hold| hold.unwrap().lift(now)).await;
         assert!(worker.due_index.next_due() <= Some(worker.clock.now()));
         worker.due_index.pop_due(Timestamp::MAX);
-        // Found to be held, and lifted before that was noted.
+        // Found held, and released before the entry existed.
         worker.park(&task);
         assert!(worker.due_index.next_due() <= Some(worker.clock.now()), "nobody would look at it");
     }

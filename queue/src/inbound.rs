@@ -1,88 +1,85 @@
-//! Inbound: whom mail comes in for, and what becomes of it.
+//! Inbound mail: routing of recipients, checks and storage.
 //!
 //! ```text
-//! RCPT ─► place: a customer's domain · a return path of ours · our postmaster · nobody
-//! content ─► loop? ─► verdict (dns) ∥ heading (mail) ─► refuse? ─► spam? ─► Received ─► [line]─►[ rows + event + body ]
-//!       └──► return paths: queue::returned        └──► postmaster: the hall
+//! RCPT ─► route: a customer's domain · a return path of this server · its postmaster · unknown
+//! content ─► loop? ─► authenticate (dns) ∥ parse header (mail) ─► reject? ─► spam? ─►[ rows + event + body ]
+//!       └──► return paths: bounce processing        └──► postmaster: forwarded through intake
 //! ```
 //!
-//! Everything is decided while the peer waits: what was taken never bounces, so nobody can have us write to
-//! somebody who wrote nothing (backscatter). Taken means: on disk, for all its recipients, or for none.
+//! Every decision is made while the peer waits. Accepted mail never bounces, so the server sends no backscatter. A
+//! message is accepted once it is on disk for all its recipients; otherwise it is rejected for all.
 
-mod filter;
-mod line;
+mod batch_writer;
+pub mod parser;
 mod postmaster;
-pub mod read;
+mod spam_filter;
 
 use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use dns::lookup::Resolver;
-use dns::verdict::arrival::{self, AuthenticationVerdict, AuthorDomain, MessageSource};
-use dns::verdict::blocklist;
+use dns::authentication::blocklist;
+use dns::authentication::inbound::{self, AuthenticationVerdict, AuthorDomain, MessageSource};
+use dns::resolver::Resolver;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::{Address, DomainName};
-use mail::arrival::InboundMessage;
+use mail::bounce::feedback_reporter::FeedbackReporter;
 use mail::domain::SendingDomain;
 use mail::id::{AccountId, ReceivedId};
+use mail::inbound_message::InboundMessage;
 use mail::message::HEADER_BYTES_MAX;
 use mail::quota::Noun;
 use mail::received::{ReceivedEmail, ReceivedHeader, SpamStatus, TraceFields, field_count, strip_forged_auth_results};
-use mail::returned::reporter::FeedbackReporter;
 use mail::spam::{self, SpamSignals};
 use store::engine::{Body, ReadError};
 
-use crate::accept::Intake;
-use crate::quota::StorageQuotaError;
-use crate::returned::{BounceHandling, BounceMailbox, BounceProcessor};
+use crate::bounces::{BounceHandling, BounceMailbox, BounceProcessor};
+use crate::intake::Intake;
+use crate::storage_quota::StorageQuotaError;
 
-use filter::SpamVerdict;
-pub use filter::{RspamdClient, RspamdSettings, SpamScanner};
-use line::{BatchWriter, InboundRecord};
+use batch_writer::{BatchWriter, InboundRecord};
+use spam_filter::SpamVerdict;
+pub use spam_filter::{RspamdClient, RspamdSettings, SpamScanner};
 
-/// Our own mailboxes that every host must have (RFC 5321 4.5.1, RFC 2142 4).
+/// Local mailboxes that every host must have (RFC 5321 4.5.1, RFC 2142 4).
 const OWN_MAILBOXES: [&str; 2] = ["postmaster", ABUSE_LOCAL_PART];
-/// Where complaints go, of people and, at the return-path host, of machines.
+/// Mailbox for complaints: from people, and at the return-path host from feedback loops.
 const ABUSE_LOCAL_PART: &str = "abuse";
 
-/// What is done with mail that the owner of its author's domain wants refused (DMARC).
+/// Action for mail that fails DMARC with the policy `reject`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnPolicyFail {
-    /// It is refused.
     #[default]
     Refuse,
-    /// It is taken in and marked as spam.
+    /// Accept it and mark it as spam.
     MarkAsSpam,
 }
 
-/// What is done when it cannot be found out now where mail comes from, or whether it is spam.
+/// Action when authentication or the spam check fails temporarily.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnTempError {
-    /// It is taken in.
     #[default]
     Accept,
-    /// It is to come again later.
+    /// Reject with a 4yz reply, so that the peer retries.
     Defer,
 }
 
-/// What the operator wants.
+/// The operator's policy for inbound mail.
 #[derive(Debug, Clone)]
 pub struct InboundPolicy {
-    /// Mail that the owner of its author's domain wants refused.
+    /// Action for mail that fails DMARC with `p=reject`.
     pub on_dmarc_fail: OnPolicyFail,
-    /// The DNS gives no answer.
+    /// Action for temporary DNS errors.
     pub on_dns_temp_error: OnTempError,
-    /// Lists of bad addresses.
+    /// DNS blocklists that peers are checked against.
     pub dnsbls: Vec<DomainName>,
-    /// What a listed host hears, or what becomes of its mail.
+    /// Action for mail from a listed peer.
     pub on_dnsbl_listed: OnPolicyFail,
-    /// Looks for spam.
     pub spam_filter: SpamScanner,
-    /// Where mail to our own mailboxes goes; none: it is refused.
+    /// Address that mail to local mailboxes is forwarded to; if `None`, it is rejected.
     pub postmaster: Option<Address>,
-    /// Who is believed about complaints.
+    /// Trusted senders of complaint reports.
     pub reporters: Vec<FeedbackReporter>,
 }
 
@@ -100,93 +97,89 @@ impl Default for InboundPolicy {
     }
 }
 
-/// What does not change while it runs.
+/// Host names of this server.
 #[derive(Debug, Clone)]
 pub struct OwnHostnames {
-    /// Our own name.
     pub hostname: DomainName,
-    /// Where return paths lead.
+    /// Host that the `rp` CNAME of sending domains points to.
     pub return_path_host: DomainName,
 }
 
 impl OwnHostnames {
-    /// Whether a name is ours: mail to it is for the operator, or comes back.
+    /// Returns whether a name is one of this server's own hosts.
     pub(crate) fn is_own(&self, name: &DomainName) -> bool {
         *name == self.hostname || *name == self.return_path_host
     }
 
-    /// Whether a name looks like the return path of a sending domain.
+    /// Returns whether a name looks like the return-path host of a sending domain.
     pub(crate) fn is_return_path(name: &DomainName) -> bool {
-        let rest = name.as_str().strip_prefix(mail::setup::RETURN_PATH_LABEL);
+        let rest = name.as_str().strip_prefix(mail::domain_setup::RETURN_PATH_LABEL);
         rest.is_some_and(|rest| rest.starts_with('.'))
     }
 }
 
-/// Whose an address is.
+/// Route of an inbound recipient.
 #[derive(Debug, Clone)]
 pub enum RecipientRoute {
-    /// A customer's.
+    /// A customer's domain.
     Customer(Arc<SendingDomain>),
-    /// Ours, for what comes back.
+    /// A return path or complaint mailbox of this server.
     Bounce(BounceMailbox),
-    /// Our own people's.
+    /// The operator's postmaster.
     Postmaster,
 }
 
-/// Why an address is nobody's.
+/// Why a recipient is rejected.
 #[derive(Debug)]
 pub enum UnknownRecipient {
-    /// The domain is ours, and has no such mailbox.
+    /// The domain is local and has no such mailbox.
     NoSuchMailbox,
-    /// The domain is not ours.
+    /// The domain is not local.
     NotLocal,
-    /// The account keeps as many received emails as its plan includes, or they are being counted.
+    /// The account's storage for received email is full, or is being counted.
     MailboxFull(StorageQuotaError),
-    /// It could not be found out.
+    /// The store cannot be read.
     Read(ReadError),
 }
 
-/// Why a message is not taken.
+/// Why a message is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InboundRejection {
-    /// It goes round in circles.
+    /// A mail loop.
     Loop,
-    /// Its header is too large.
     HeaderTooLarge,
-    /// The owner of the author's domain wants it refused.
+    /// The message fails DMARC, and the author's domain has the policy `reject`.
     Dmarc(DomainName),
-    /// It is spam.
     Spam,
-    /// It is to come again: the spam filter wants that.
+    /// Temporary: the spam filter requests a retry.
     FilterDefers,
-    /// It is to come again: the DNS gives no answer.
+    /// Temporary: DNS does not respond.
     DnsTempError,
-    /// It is to come again: the disk is full.
+    /// Temporary: the disk is full.
     InsufficientStorage,
-    /// It is to come again: the store or a filter cannot be asked.
+    /// Temporary: the store or a filter is unavailable.
     Unavailable,
 }
 
-/// A message that came.
+/// A message from the MX listener.
 #[derive(Debug)]
 pub struct IncomingMessage {
-    /// Who handed it in.
+    /// IP address of the client.
     pub peer: IpAddr,
-    /// What that host calls itself.
+    /// The client's EHLO name.
     pub helo: String,
-    /// The envelope's sender.
+    /// The envelope sender.
     pub reverse_path: Option<Address>,
-    /// For whom, and whose each is; each once.
+    /// Recipients with their routes, without duplicates.
     pub recipients: Vec<(Address, RecipientRoute)>,
-    /// The message.
     pub message: Bytes,
-    /// The `Received` field of the door.
+    /// The `Received` field that the listener adds.
     pub received: String,
-    /// The peer is on a list of bad addresses.
+    /// True if the peer is on a DNS blocklist.
     pub is_dnsbl_listed: bool,
 }
 
-/// What a message is, once it was looked at.
+/// Results of inspecting a message.
 struct InspectedMessage {
     authentication: AuthenticationVerdict,
     header: ReceivedHeader,
@@ -194,7 +187,7 @@ struct InspectedMessage {
     received_at: Timestamp,
 }
 
-/// Takes mail in. Clones share all.
+/// Service for inbound mail. Clones share one state.
 #[derive(Clone)]
 pub struct InboundService(Arc<InboundState>);
 
@@ -208,40 +201,30 @@ struct InboundState {
 }
 
 impl InboundService {
-    /// Takes mail in for the domains of a hall.
+    /// Creates the service.
     #[must_use]
-    pub fn new(hall: Intake, resolver: Resolver, names: OwnHostnames, manners: InboundPolicy) -> Self {
-        let returned = hall.bounces().clone();
-        let line = BatchWriter::new(Arc::clone(&hall.worker));
-        let manners = RwLock::new(Arc::new(manners));
-        Self(Arc::new(InboundState {
-            intake: hall,
-            bounces: returned,
-            resolver,
-            hostnames: names,
-            policy: manners,
-            writer: line,
-        }))
+    pub fn new(intake: Intake, resolver: Resolver, hostnames: OwnHostnames, policy: InboundPolicy) -> Self {
+        let bounces = intake.bounces().clone();
+        let writer = BatchWriter::new(Arc::clone(&intake.worker));
+        let policy = RwLock::new(Arc::new(policy));
+        Self(Arc::new(InboundState { intake, bounces, resolver, hostnames, policy, writer }))
     }
 
-    /// Goes on as the operator wants from now on.
-    pub fn reload(&self, manners: InboundPolicy) {
-        *self.0.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(manners);
+    /// Replaces the policy, on a configuration reload.
+    pub fn reload(&self, policy: InboundPolicy) {
+        *self.0.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
 
-    /// The hall.
     #[must_use]
     pub fn intake(&self) -> &Intake {
         &self.0.intake
     }
 
-    /// Asks the DNS.
     #[must_use]
     pub fn resolver(&self) -> &Resolver {
         &self.0.resolver
     }
 
-    /// Our own name.
     #[must_use]
     pub fn hostname(&self) -> &DomainName {
         &self.0.hostnames.hostname
@@ -251,17 +234,17 @@ impl InboundService {
         Arc::clone(&self.0.policy.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The list that a peer is on, and what is to be done with it.
+    /// Returns the blocklist that a peer is on, and the action for it.
     pub async fn dnsbl_listing(&self, peer: IpAddr) -> Option<(DomainName, OnPolicyFail)> {
-        let manners = self.policy();
-        let list = blocklist::find_listing(&self.0.resolver, peer, &manners.dnsbls).await?;
-        Some((list, manners.on_dnsbl_listed))
+        let policy = self.policy();
+        let list = blocklist::find_listing(&self.0.resolver, peer, &policy.dnsbls).await?;
+        Some((list, policy.on_dnsbl_listed))
     }
 
-    /// Whose an address is. A change of a domain counts from the next question on.
+    /// Routes a recipient. Changes of a domain apply to the next call.
     ///
     /// # Errors
-    /// [`Nowhere`].
+    /// Returns [`UnknownRecipient`] if the address is not local or cannot receive mail.
     pub async fn route_recipient(&self, address: &Address) -> Result<RecipientRoute, UnknownRecipient> {
         let name = address.domain();
         let found = store::domain::find_by_name(self.0.intake.store(), name).await.map_err(UnknownRecipient::Read)?;
@@ -289,14 +272,14 @@ impl InboundService {
         }
     }
 
-    /// Takes a message: returns when it is on disk for everybody it is for.
+    /// Accepts a message. Returns when it is on disk for all recipients.
     ///
     /// # Errors
-    /// [`NotTaken`], for everybody.
+    /// Returns an [`InboundRejection`] that applies to all recipients.
     pub fn receive(&self, incoming: IncomingMessage) -> BoxFuture<'_, Result<Vec<ReceivedId>, InboundRejection>> {
         Box::pin(async move {
-            // What comes back goes nowhere from here, however long its way was.
-            let comes_back = |(_, place): &(Address, RecipientRoute)| matches!(place, RecipientRoute::Bounce(_));
+            // Bounces are not forwarded, so the hop limit does not apply to them.
+            let comes_back = |(_, route): &(Address, RecipientRoute)| matches!(route, RecipientRoute::Bounce(_));
             if !incoming.recipients.iter().all(comes_back) && TraceFields::exceeds_hop_limit(&incoming.message) {
                 return Err(InboundRejection::Loop);
             }
@@ -304,8 +287,8 @@ impl InboundService {
                 return Err(InboundRejection::HeaderTooLarge);
             }
             let customers =
-                incoming.recipients.iter().filter(|(_, place)| matches!(place, RecipientRoute::Customer(_)));
-            let was_here = |(address, place): &(Address, RecipientRoute)| match place {
+                incoming.recipients.iter().filter(|(_, route)| matches!(route, RecipientRoute::Customer(_)));
+            let was_here = |(address, route): &(Address, RecipientRoute)| match route {
                 RecipientRoute::Customer(_) => TraceFields::was_delivered_to(&incoming.message, address),
                 RecipientRoute::Postmaster => TraceFields::was_forwarded_for(&incoming.message, address),
                 RecipientRoute::Bounce(_) => false,
@@ -314,18 +297,18 @@ impl InboundService {
                 return Err(InboundRejection::Loop);
             }
             let for_customers = customers.count() > 0;
-            let looked = self.inspect(&incoming, for_customers).await?;
-            self.deliver_to_service(&incoming, &looked).await?;
+            let inspected = self.inspect(&incoming, for_customers).await?;
+            self.deliver_to_service(&incoming, &inspected).await?;
             if !for_customers {
                 return Ok(Vec::new());
             }
-            let intakes = self.received_records(&incoming, &looked);
-            let ids = intakes.iter().flat_map(|intake| intake.received.iter().map(|one| one.id)).collect();
-            let sizes: Vec<_> = intakes
+            let records = self.received_records(&incoming, &inspected);
+            let ids = records.iter().flat_map(|intake| intake.received.iter().map(|one| one.id)).collect();
+            let sizes: Vec<_> = records
                 .iter()
                 .flat_map(|intake| intake.received.iter().map(|one| (one.account, one.size_bytes)))
                 .collect();
-            self.0.writer.write(intakes).await?;
+            self.0.writer.write(records).await?;
             for (account, size_bytes) in sizes {
                 let quotas = self.0.intake.storage_quotas();
                 quotas.record(account, Noun::ReceivedEmails, 1);
@@ -337,14 +320,14 @@ impl InboundService {
         })
     }
 
-    /// Whether an account may keep one more received email. It is asked for each recipient, before the message: a
-    /// mailbox that is full keeps no mail from others.
+    /// Checks that an account may store another received email. It runs for each recipient before the message, so that
+    /// a full mailbox does not block others.
     async fn check_mailbox_quota(&self, id: AccountId) -> Result<(), UnknownRecipient> {
-        let hall = &self.0.intake;
-        let account = store::account::get(hall.store(), id).await.map_err(UnknownRecipient::Read)?;
+        let intake = &self.0.intake;
+        let account = store::account::get(intake.store(), id).await.map_err(UnknownRecipient::Read)?;
         let Some(account) = account else { return Ok(()) };
         for noun in [Noun::ReceivedEmails, Noun::ReceivedBytes] {
-            match hall.storage_quotas().reserve(&account, noun, 1).await {
+            match intake.storage_quotas().reserve(&account, noun, 1).await {
                 Ok(_given_back) => {}
                 Err(StorageQuotaError::Read(error)) => return Err(UnknownRecipient::Read(error)),
                 Err(error) => return Err(UnknownRecipient::MailboxFull(error)),
@@ -353,14 +336,15 @@ impl InboundService {
         Ok(())
     }
 
-    /// Looks at a message. What comes back to a return path is never refused: its loss would be ours.
+    /// Authenticates and scans a message. Mail for return paths only is never rejected: losing a bounce would harm this
+    /// server.
     async fn inspect(
         &self,
         incoming: &IncomingMessage,
         for_customers: bool,
     ) -> Result<InspectedMessage, InboundRejection> {
         let shared = &self.0;
-        let manners = self.policy();
+        let policy = self.policy();
         let received_at = shared.intake.clock().now();
         let way = MessageSource {
             peer: incoming.peer,
@@ -370,36 +354,36 @@ impl InboundService {
             received_at,
         };
         let (verdict, heading) = tokio::join!(
-            arrival::authenticate(&shared.resolver, incoming.message.clone(), way),
-            read::parse_header(incoming.message.clone()),
+            inbound::authenticate(&shared.resolver, incoming.message.clone(), way),
+            parser::parse_header(incoming.message.clone()),
         );
-        let mut looked =
+        let mut inspected =
             InspectedMessage { authentication: verdict, header: heading, spam: SpamVerdict::default(), received_at };
         if !for_customers {
-            return Ok(looked);
+            return Ok(inspected);
         }
-        if manners.on_dns_temp_error == OnTempError::Defer && looked.authentication.has_temporary_error() {
+        if policy.on_dns_temp_error == OnTempError::Defer && inspected.authentication.has_temporary_error() {
             return Err(InboundRejection::DnsTempError);
         }
-        let refused = looked.authentication.is_dmarc_reject();
-        if let AuthorDomain::Single(domain) = &looked.authentication.author
+        let refused = inspected.authentication.is_dmarc_reject();
+        if let AuthorDomain::Single(domain) = &inspected.authentication.author
             && refused
-            && manners.on_dmarc_fail == OnPolicyFail::Refuse
+            && policy.on_dmarc_fail == OnPolicyFail::Refuse
         {
             return Err(InboundRejection::Dmarc(domain.clone()));
         }
-        looked.spam = self.scan_for_spam(&manners, incoming, &looked).await?;
-        Ok(looked)
+        inspected.spam = self.scan_for_spam(&policy, incoming, &inspected).await?;
+        Ok(inspected)
     }
 
-    /// Whether it is spam.
+    /// Decides whether a message is spam.
     async fn scan_for_spam(
         &self,
-        manners: &InboundPolicy,
+        policy: &InboundPolicy,
         incoming: &IncomingMessage,
-        looked: &InspectedMessage,
+        inspected: &InspectedMessage,
     ) -> Result<SpamVerdict, InboundRejection> {
-        let InspectedMessage { authentication: verdict, header: heading, .. } = looked;
+        let InspectedMessage { authentication: verdict, header: heading, .. } = inspected;
         let signs = SpamSignals {
             auth: verdict.auth,
             iprev: verdict.iprev,
@@ -410,21 +394,21 @@ impl InboundService {
             message: &incoming.message,
         };
         let own = signs.score();
-        // Points that speak for it do not outweigh what marks by itself.
+        // A good score does not outweigh failed authentication.
         let status = if signs.fails_authentication() { SpamStatus::Spam } else { spam::spam_status(own) };
         let by_rules = SpamVerdict { status, score: Some(own) };
-        match &manners.spam_filter {
+        match &policy.spam_filter {
             SpamScanner::Off => Ok(SpamVerdict::default()),
             SpamScanner::Rules => Ok(by_rules),
             SpamScanner::Rspamd(rspamd) => {
                 match rspamd.check_message(incoming, &self.0.hostnames.hostname).await {
-                    Ok(asked) => asked.map(|opinion| opinion.or_marked(signs.fails_authentication(), own)),
+                    Ok(asked) => asked.map(|spam_verdict| spam_verdict.or_marked(signs.fails_authentication(), own)),
                     Err(error) => {
                         metrics::counter!("postrider_spam_filter_failures_total").increment(1);
-                        tracing::warn!(%error, "the spam filter gives no answer");
+                        tracing::warn!(%error, "the spam filter does not respond");
                         match rspamd.on_failure() {
                             OnTempError::Defer => Err(InboundRejection::Unavailable),
-                            // Nobody has looked into it; where it comes from still counts.
+                            // Without a scan, failed authentication still marks the message.
                             OnTempError::Accept if signs.fails_authentication() => Ok(by_rules),
                             OnTempError::Accept => Ok(SpamVerdict { status: SpamStatus::NotChecked, score: None }),
                         }
@@ -434,52 +418,54 @@ impl InboundService {
         }
     }
 
-    /// Hands over what is not a customer's. Should the rest fail, it comes again, and changes nothing twice.
+    /// Delivers to recipients other than customers. If a later step fails, the peer retries; processing a message twice
+    /// is harmless.
     async fn deliver_to_service(
         &self,
         incoming: &IncomingMessage,
-        looked: &InspectedMessage,
+        inspected: &InspectedMessage,
     ) -> Result<(), InboundRejection> {
-        let manners = self.policy();
-        for (address, place) in &incoming.recipients {
-            match place {
+        let policy = self.policy();
+        for (address, route) in &incoming.recipients {
+            match route {
                 RecipientRoute::Customer(_) => {}
                 RecipientRoute::Bounce(mailbox) => {
                     let arrival = InboundMessage {
-                        received_at: looked.received_at,
+                        received_at: inspected.received_at,
                         peer: incoming.peer,
                         helo: incoming.helo.clone(),
                         reverse_path: incoming.reverse_path.clone(),
                         recipient: address.clone(),
                         message: incoming.message.clone(),
-                        authenticated: looked.authentication.authenticated_domains().to_vec(),
+                        authenticated: inspected.authentication.authenticated_domains().to_vec(),
                     };
-                    let taken = self.0.bounces.process(*mailbox, &arrival, &manners.reporters).await;
+                    let taken = self.0.bounces.process(*mailbox, &arrival, &policy.reporters).await;
                     let taken = taken.map_err(|error| {
-                        // It comes again: to what is still being delivered in a while, to a store in need later.
-                        store::warn_unless_away!(self.0.intake.worker.store, %error, "what came back is not booked yet");
+                        // The peer retries: soon if the message is being processed already, later if the store is
+                        // unavailable.
+                        store::warn_unless_away!(self.0.intake.worker.store, %error, "cannot process a bounce yet; the sender will retry");
                         InboundRejection::Unavailable
                     })?;
-                    // People write to `abuse` as well as machines do (RFC 2142 4).
+                    // People write to `abuse` as well as feedback loops do (RFC 2142 4).
                     let is_abuse = address.local_part().eq_ignore_ascii_case(ABUSE_LOCAL_PART);
                     if taken == BounceHandling::Unrecognized && is_abuse && *mailbox == BounceMailbox::Complaints {
-                        self.forward_to_postmaster(&manners, address, incoming).await?;
+                        self.forward_to_postmaster(&policy, address, incoming).await?;
                     }
                 }
-                RecipientRoute::Postmaster => self.forward_to_postmaster(&manners, address, incoming).await?,
+                RecipientRoute::Postmaster => self.forward_to_postmaster(&policy, address, incoming).await?,
             }
         }
         Ok(())
     }
 
-    /// Passes a message on to our own people, if there is somebody.
+    /// Forwards a message to the operator, if a postmaster address is configured.
     async fn forward_to_postmaster(
         &self,
-        manners: &InboundPolicy,
+        policy: &InboundPolicy,
         mailbox: &Address,
         incoming: &IncomingMessage,
     ) -> Result<(), InboundRejection> {
-        match manners.postmaster.clone() {
+        match policy.postmaster.clone() {
             Some(to) if !TraceFields::was_forwarded_for(&incoming.message, mailbox) => {
                 Box::pin(postmaster::forward_to_operator(&self.0.intake, to, mailbox, incoming)).await
             }
@@ -487,52 +473,52 @@ impl InboundService {
         }
     }
 
-    /// What is to be kept: an intake for each account, a received email for each recipient.
-    fn received_records(&self, incoming: &IncomingMessage, looked: &InspectedMessage) -> Vec<InboundRecord> {
-        let InspectedMessage { authentication: verdict, header: heading, spam: opinion, received_at } = looked;
+    /// Records to be stored: one for each account, with a received email for each recipient.
+    fn received_records(&self, incoming: &IncomingMessage, inspected: &InspectedMessage) -> Vec<InboundRecord> {
+        let InspectedMessage { authentication: verdict, header: heading, spam: spam_verdict, received_at } = inspected;
         let door = format!("{}{}", verdict.header_field(), incoming.received);
         let body: Body = strip_forged_auth_results(&incoming.message, &self.0.hostnames.hostname).into_iter().collect();
-        let mut intakes: Vec<InboundRecord> = Vec::new();
-        for (address, place) in &incoming.recipients {
-            let RecipientRoute::Customer(domain) = place else { continue };
+        let mut records: Vec<InboundRecord> = Vec::new();
+        for (address, route) in &incoming.recipients {
+            let RecipientRoute::Customer(domain) = route else { continue };
             let id = ReceivedId::new(*received_at, self.0.intake.entropy().unique_bits());
-            let intake = record_for(&mut intakes, domain.account, id, &body);
+            let intake = record_for(&mut records, domain.account, id, &body);
             intake.received.push(ReceivedEmail {
                 id,
                 account: domain.account,
                 domain: domain.id,
-                // Given out in the commit.
+                // Assigned in the commit.
                 sequence: 0,
                 rcpt_to: address.to_canonical(),
                 envelope_from: incoming.reverse_path.clone(),
                 heading: heading.clone(),
                 auth: verdict.auth,
-                spam_status: opinion.status,
-                spam_score: opinion.score,
+                spam_status: spam_verdict.status,
+                spam_score: spam_verdict.score,
                 trace: TraceFields::build(incoming.reverse_path.as_ref(), address, &door),
                 body: intake.body_id,
                 size_bytes: incoming.message.len() as u64,
                 received_at: *received_at,
             });
         }
-        intakes
+        records
     }
 }
 
 fn record_for<'a>(
-    intakes: &'a mut Vec<InboundRecord>,
+    records: &'a mut Vec<InboundRecord>,
     account: AccountId,
     id: ReceivedId,
     body: &Body,
 ) -> &'a mut InboundRecord {
-    let place = intakes.iter().position(|intake| intake.account == account).unwrap_or_else(|| {
-        intakes.push(InboundRecord { account, body_id: id, body: body.clone(), received: Vec::new() });
-        intakes.len() - 1
+    let index = records.iter().position(|intake| intake.account == account).unwrap_or_else(|| {
+        records.push(InboundRecord { account, body_id: id, body: body.clone(), received: Vec::new() });
+        records.len() - 1
     });
-    &mut intakes[place]
+    &mut records[index]
 }
 
-/// How large the header is.
+/// Size of the header in bytes.
 fn header_bytes(message: &[u8]) -> usize {
     memchr::memmem::find(message, b"\r\n\r\n").unwrap_or(message.len())
 }

@@ -1,6 +1,6 @@
-//! What this node did within the last hour, minute by minute: for `postrider status`.
+//! Counters of this node over the last hour, by minute, for `postrider status`.
 //!
-//! Limits: sixty minutes in memory; a restart begins anew, and other nodes are not counted.
+//! Sixty minutes in memory: lost on restart, and without other nodes.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,35 +9,35 @@ use serde::Serialize;
 
 const MINUTES: usize = 60;
 
-/// What is counted.
+/// Counted facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
     /// Emails accepted.
     Accepted,
     /// Recipients delivered.
     Delivered,
-    /// Attempts that are made again later.
+    /// Attempts deferred.
     Deferred,
     /// Recipients bounced.
     Bounced,
-    /// Recipients given up, or refused by ourselves.
+    /// Recipients that failed for another reason, such as expiry or a local refusal.
     Failed,
     /// Messages received for customers' domains.
     Received,
 }
 
-/// How often each happened.
+/// Sums over the last hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counts {
     /// Emails accepted.
     pub accepted: u64,
     /// Recipients delivered.
     pub delivered: u64,
-    /// Attempts that are made again later.
+    /// Attempts deferred.
     pub deferred: u64,
     /// Recipients bounced.
     pub bounced: u64,
-    /// Recipients given up, or refused by ourselves.
+    /// Recipients that failed for another reason.
     pub failed: u64,
     /// Messages received for customers' domains.
     pub received: u64,
@@ -66,7 +66,7 @@ impl Counts {
     }
 }
 
-/// The minutes of the last hour, each with the number of its minute since 1970.
+/// Ring buffer of sixty minutes, each with its minute since 1970.
 #[derive(Debug)]
 pub struct LastHour(Mutex<[(i64, Counts); MINUTES]>);
 
@@ -85,7 +85,7 @@ impl LastHour {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts what has happened now.
+    /// Adds to a counter of the current minute.
     pub fn count(&self, what: Counted, number: u64, now: Timestamp) {
         let minute = minute_of(now);
         let place = usize::try_from(minute.rem_euclid(MINUTES as i64)).unwrap_or(0);
@@ -97,7 +97,7 @@ impl LastHour {
         }
     }
 
-    /// What happened within the last hour: in the minute of now, and the 59 before.
+    /// Sums of the current minute and the 59 before it.
     pub fn sum(&self, now: Timestamp) -> Counts {
         let last = minute_of(now);
         let mut sum = Counts::default();
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(hour.sum(at(3_599)), Counts { accepted: 7, bounced: 1, ..Counts::default() });
         assert_eq!(hour.sum(at(3_600)), Counts { bounced: 1, ..Counts::default() });
         hour.count(Counted::Accepted, 5, at(3_600));
-        assert_eq!(hour.sum(at(3_600)).accepted, 5, "the place of an hour ago begins anew");
+        assert_eq!(hour.sum(at(3_600)).accepted, 5, "the slot of an hour ago is reset");
         assert_eq!(hour.sum(at(100_000)), Counts::default());
     }
 }

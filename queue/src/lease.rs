@@ -1,7 +1,7 @@
-//! Leases: which partitions of the task space are this node's.
+//! Partition leases: which partitions of the task space this node owns.
 //!
-//! Whoever accepts, tries or settles a task asks here, and makes its commit check that the answer still holds
-//! ([`Leases::fence`]). How nodes come by partitions is [`crate::membership`]'s.
+//! Code that accepts, attempts or records a task checks ownership here, and fences its commit so that it fails if the
+//! partition has moved ([`Leases::fence`]). [`crate::membership`] acquires and releases partitions.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::RangeInclusive;
@@ -15,42 +15,41 @@ use store::lease::FencingToken;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// For so long after a sign of life a node believes that its partitions are its own: less than the others wait
-/// ([`crate::membership::LEASE_BEATS`]), so that one that was frozen or cut off has stopped trying before they
-/// begin.
+/// Validity of a node's leases after a heartbeat. It is shorter than the other nodes wait
+/// ([`crate::membership::LEASE_HEARTBEATS`]), so that a frozen or disconnected node stops attempts before others start
+/// them.
 pub(crate) const LEASE_VALID_FOR: Duration = Duration::from_secs(8);
 
-/// A partition of ours.
+/// A partition that this node owns.
 #[derive(Debug)]
 pub(crate) struct OwnedPartition {
-    /// What fences it.
+    /// Fencing token.
     pub(crate) token: FencingToken,
-    /// For how many looks we have been leaving it; none while we work on it.
+    /// Number of polls since its release started; `None` while it is in use.
     pub(crate) leaving_polls: Option<u32>,
-    /// Whether the queues in it have been found on disk.
+    /// True once its queues were loaded from disk.
     pub(crate) is_loaded: bool,
 }
 
-/// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseState {
     pub(crate) partitions: BTreeMap<u16, OwnedPartition>,
-    /// Those of them that we work on, in order.
+    /// Numbers of the partitions in use (not being released), in order.
     pub(crate) active: Vec<u16>,
-    /// How many nodes share the work.
+    /// Number of nodes in the cluster.
     pub(crate) nodes: u32,
-    /// Until when we may believe that they are ours; none where nobody else could have them.
+    /// End of the leases; `None` on an unshared store.
     valid_until: Option<Instant>,
 }
 
 impl LeaseState {
-    /// Whether our last sign of life is so fresh that nobody can have taken us for dead.
+    /// Returns whether the last heartbeat is recent enough that no node can have evicted this one.
     fn is_valid(&self) -> bool {
         self.valid_until.is_none_or(|until| Instant::now() < until)
     }
 
-    /// We have shown a sign of life that began then. After a silence in which we let go of what was in memory,
-    /// all queues are found anew.
+    /// Renews the leases by a heartbeat that started at `began`. If they had expired, all queues are loaded again,
+    /// because tasks in memory were dropped.
     pub(crate) fn renew(&mut self, began: Instant) {
         if !self.is_valid() {
             self.partitions.values_mut().for_each(|holding| holding.is_loaded = false);
@@ -58,13 +57,13 @@ impl LeaseState {
         self.valid_until = Some(began + LEASE_VALID_FOR);
     }
 
-    /// Brings `active` up to date.
+    /// Recomputes `active`.
     pub(crate) fn refresh_active(&mut self) {
         self.active = self.partitions.iter().filter(|(_, h)| h.leaving_polls.is_none()).map(|(n, _)| *n).collect();
     }
 }
 
-/// The partitions that are ours.
+/// The leases of this node.
 #[derive(Debug, Default)]
 pub struct Leases {
     state: Mutex<LeaseState>,
@@ -76,7 +75,7 @@ impl Leases {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The partition that new tasks for a domain go into; none while we have none.
+    /// Partition for new tasks of a domain; `None` if this node owns none.
     #[must_use]
     pub fn choose_for_domain(&self, domain: &DomainName) -> Option<u16> {
         let state = self.lock();
@@ -86,8 +85,8 @@ impl Leases {
         state.active.get(store::task::slot_for_domain(domain, state.active.len())).copied()
     }
 
-    /// The partition that new work goes into of what has this number, the same each time while our partitions are
-    /// the same; none while we have none.
+    /// Partition for new work with this number, stable while the owned partitions do not change; `None` if this node
+    /// owns none.
     #[must_use]
     pub(crate) fn choose_by_hash(&self, number: u64) -> Option<u16> {
         let state = self.lock();
@@ -98,24 +97,24 @@ impl Leases {
         state.active.get(place).copied()
     }
 
-    /// The partitions that are ours, those that we are leaving too, in order.
+    /// Numbers of all owned partitions, including those being released, in order.
     pub(crate) fn held(&self) -> Vec<u16> {
         self.lock().partitions.keys().copied().collect()
     }
 
-    /// The partitions that we work on, in order.
+    /// Numbers of the partitions in use, in order.
     pub(crate) fn active(&self) -> Vec<u16> {
         self.lock().active.clone()
     }
 
-    /// Any of our partitions, for what belongs to no domain; none while we have none.
+    /// Any partition in use, for rows that belong to no domain; `None` if this node owns none.
     #[must_use]
     pub fn any(&self) -> Option<u16> {
         let state = self.lock();
         state.active.first().copied().filter(|_| state.is_valid())
     }
 
-    /// The partitions that are ours, those that we are leaving too, in runs of neighbours.
+    /// All owned partitions, including those being released, as ranges of adjacent numbers.
     pub(crate) fn owned_ranges(&self) -> Vec<RangeInclusive<u16>> {
         let mut runs: Vec<RangeInclusive<u16>> = Vec::new();
         for number in self.lock().partitions.keys() {
@@ -127,21 +126,21 @@ impl Leases {
         runs
     }
 
-    /// Whether tasks of a partition may be tried by us.
+    /// Returns whether this node may attempt tasks of a partition.
     #[must_use]
     pub fn is_active(&self, partition: u16) -> bool {
         let state = self.lock();
         state.is_valid() && state.partitions.get(&partition).is_some_and(|holding| holding.leaving_polls.is_none())
     }
 
-    /// Makes a commit fail when the partition of one of these tasks is not ours any more. False: one is
-    /// known not to be, and there is no need to try.
+    /// Makes a commit fail if the partition of one of these tasks has moved. Returns false if one is known to have
+    /// moved already.
     #[must_use]
     pub fn fence(&self, batch: &mut Batch, tasks: &[Task]) -> bool {
         self.fence_partitions(batch, tasks.iter().map(|task| task.partition))
     }
 
-    /// The same for partitions by number.
+    /// Like [`fence`](Self::fence), for partition numbers.
     #[must_use]
     pub fn fence_partitions(&self, batch: &mut Batch, partitions: impl Iterator<Item = u16>) -> bool {
         let state = self.lock();
@@ -151,37 +150,37 @@ impl Leases {
             .all(|partition| state.partitions.get(partition).inspect(|holding| holding.token.fence(batch)).is_some())
     }
 
-    /// The partitions whose queues are still to be found: those just taken, and those whose reading failed.
+    /// Partitions whose queues must be loaded: newly acquired ones, and those whose loading failed.
     pub(crate) fn unloaded(&self) -> Vec<u16> {
         self.lock().partitions.iter().filter(|(_, holding)| !holding.is_loaded).map(|(number, _)| *number).collect()
     }
 
-    /// The queues of a partition have been found.
+    /// Marks the queues of a partition as loaded.
     pub(crate) fn mark_loaded(&self, partition: u16) {
         if let Some(holding) = self.lock().partitions.get_mut(&partition) {
             holding.is_loaded = true;
         }
     }
 
-    /// How many nodes share the work.
+    /// Number of nodes in the cluster.
     #[must_use]
     pub fn nodes(&self) -> u32 {
         self.lock().nodes.max(1)
     }
 
-    /// How many partitions are ours.
+    /// Number of partitions in use.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().active.len()
     }
 
-    /// Whether we have none.
+    /// Returns whether no partition is in use.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns after the next look that changed something. What changes once this is called counts.
+    /// Completes when the set of partitions changes. A change after this call counts, even before the first poll.
     pub fn changed(&self) -> impl Future<Output = ()> + '_ {
         self.changed.notified()
     }

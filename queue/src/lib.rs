@@ -1,83 +1,85 @@
-//! The kitchen: what was handed in is accepted, planned, tried and settled here.
+//! The mail queue: intake, delivery, events, automations and inbound processing.
 //!
-//! [`accept`] is the one door ([`sender`] says who may come through it, [`templates`] keeps what is sent by
-//! name, [`once`] what is done once), [`worker`] brings tasks to [`site`]s and back from disk ([`scheduled`], [`flight`]), [`attempt`]
-//! runs the connections of [`courier`], as [`guard`] and [`sts`] find that it is to be protected, [`settle`] decides what
-//! comes next. [`fair`], [`pace`], [`retry`]
-//! and [`plan`] are the rules in between, [`rate`] and [`throttle`] the ones about those who ask;
-//! `tls_sessions` counts how TLS went, and [`tls_reports`] tells those who ask for it;
-//! [`people`] are the users of an account; [`clock`] and [`entropy`] are the only sources of time and chance in the house.
+//! [`intake`] is the intake of all mail: [`sender_authorization`] authorizes senders, [`template_cache`] caches template_cache, and [`idempotency`]
+//! implements idempotency. [`worker`] is the delivery runtime. It reads tasks from the store ([`due_index`],
+//! [`in_flight`]) and dispatches them to the ready queues of destinations ([`ready_queue`]). [`attempt`] runs the connections of
+//! the SMTP client ([`client`]), protected as [`transport_security`] and [`mta_sts`] require, and [`outcome`] decides the outcome.
+//!
+//! [`weighted_fair_queue`], [`pacing`], [`retry_schedule`] and [`routing`] are weighted_fair_queue queueing, rate limits, the retry_schedule schedule and MX routing.
+//! [`rate_limit`] and [`rate_limiter`] limit requests of accounts. `tls_sessions` counts TLS results, and [`tls_reporter`] sends
+//! them (RFC 8460). [`users`] manages the users of an account. [`clock`] and [`entropy`] are the only sources of time
+//! and randomness.
 
-pub mod accept;
-mod appointments;
 mod attempt;
 mod attempt_log;
 pub mod automations;
 pub mod billing;
-pub mod bodies;
+pub mod body_budget;
+pub mod bounces;
+mod checked_out;
+pub mod client;
 pub mod clock;
-pub mod contacts;
-pub mod courier;
+mod credential_auth;
 mod deadlines;
 mod delays;
-pub mod destinations;
+mod delivery_metrics;
+pub mod destination_policies;
 mod dispatch;
 mod dkim2;
 pub mod domains;
-pub mod enrol;
+mod dsn_builder;
+mod dsn_request;
+pub mod due_index;
+pub mod email_tracking;
 pub mod entropy;
-pub mod fair;
-mod figures;
-pub mod flight;
-pub mod guard;
 pub mod holds;
-pub mod import;
+pub mod idempotency;
+pub mod in_flight;
 pub mod inbound;
-pub mod judgement;
+pub mod intake;
 pub mod last_hour;
 pub mod lease;
+pub mod local_domains;
 mod lookup_failures;
 pub mod membership;
-pub mod meter;
-mod notification;
-pub mod once;
-pub mod operate;
-pub mod order;
-pub mod owner_notice;
-pub mod pace;
-pub mod people;
-mod places;
-pub mod plan;
-pub mod pools;
-mod porter;
-pub mod postman;
+pub mod mta_sts;
+pub mod outbox;
+pub mod outcome;
+mod outcome_writer;
+pub mod owner_alerts;
+pub mod pacing;
+mod partition_timers;
+mod prepared_message;
 pub mod product_events;
-mod provider;
-pub mod quota;
-pub mod rate;
-pub mod receiving;
-mod refill;
-pub mod refusal;
-mod report;
-mod reservation;
+mod provider_limits;
+pub mod provisioning;
+pub mod queue_admin;
+pub mod queue_command;
+mod queue_loader;
+pub mod quota_tracker;
+pub mod rate_limit;
+pub mod rate_limiter;
+pub mod ready_queue;
+pub mod reply_policy;
+mod resizable_semaphore;
 mod retention;
-pub mod retry;
-pub mod returned;
-pub mod scheduled;
-mod sender;
-pub mod settle;
-mod settlement;
-pub mod site;
+pub mod retry_schedule;
+pub mod routing;
+mod sender_authorization;
 pub mod smarthosts;
-mod staged;
-pub mod sts;
-pub mod tell;
-pub mod templates;
-pub mod throttle;
-pub mod tls_reports;
-mod tls_sessions;
-pub mod visits;
+pub mod source_pools;
+pub mod storage_quota;
+pub mod submit_error;
+pub mod suppression_import;
+pub mod suppressions;
+pub mod system_mailer;
+mod task_reservation;
+pub mod template_cache;
+pub mod tls_reporter;
+mod tls_session_stats;
+pub mod transport_security;
+pub mod users;
 mod warm_up;
 pub mod webhooks;
-mod withdrawn;
+pub mod weighted_fair_queue;
 pub mod worker;

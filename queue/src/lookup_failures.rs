@@ -1,5 +1,5 @@
-//! The last failed look-up of each domain's mail hosts, for the operator: while the DNS does not answer, a domain has no
-//! site that could remember it.
+//! The last failed MX lookup of each domain, shown to the operator. While DNS does not respond, a domain has no ready
+//! queue that could store it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,14 +7,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use mail::address::DomainName;
 
-/// Domains remembered; beyond it those that failed the longest ago are forgotten.
+/// Domains stored; when full, the oldest failures are removed.
 const DOMAINS_MAX: usize = 10_000;
-/// So many are forgotten at once then, so that not every failure looks through all.
+/// Number of failures removed at once, so that not every insert scans the map.
 const FORGOTTEN_AT_ONCE: usize = 100;
-/// A failure is forgotten when no other came for so long.
+/// TTL of a failure.
 const FORGET_AFTER: SignedDuration = SignedDuration::from_hours(1);
 
-/// A look-up that gave no answer.
+/// A failed lookup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LookupFailure {
     pub(crate) error: String,
@@ -27,7 +27,7 @@ impl LookupFailure {
     }
 }
 
-/// Why the mail hosts of domains are not known.
+/// Failed lookups by domain.
 #[derive(Debug, Default)]
 pub(crate) struct LookupFailures {
     by_domain: Mutex<HashMap<DomainName, LookupFailure>>,
@@ -38,7 +38,7 @@ impl LookupFailures {
         self.by_domain.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A look-up has ended: without an answer, or with one, whatever it was.
+    /// Records the result of a lookup: an error, or `None` for any answer.
     pub(crate) fn note(&self, domain: &DomainName, error: Option<&str>, now: Timestamp) {
         let mut by_domain = self.lock();
         let Some(error) = error else {
@@ -52,7 +52,7 @@ impl LookupFailures {
         by_domain.insert(domain.clone(), LookupFailure { error: error.to_owned(), at: now });
     }
 
-    /// When full, forgets those that failed the longest ago.
+    /// Removes the oldest failures if the map is full.
     fn make_room(by_domain: &mut HashMap<DomainName, LookupFailure>) {
         if by_domain.len() < DOMAINS_MAX {
             return;
@@ -67,7 +67,7 @@ impl LookupFailures {
         });
     }
 
-    /// Why the last look-up of a domain gave no answer; none where it gave one, or nobody has looked for an hour.
+    /// The last lookup error of a domain; `None` if the last lookup succeeded or was more than an hour ago.
     pub(crate) fn of(&self, domain: &DomainName, now: Timestamp) -> Option<LookupFailure> {
         self.lock().get(domain).filter(|failure| !failure.is_over(now)).cloned()
     }

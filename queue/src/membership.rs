@@ -1,16 +1,16 @@
-//! Membership: this node among the others, and how they share the partitions out.
+//! Cluster membership: heartbeats, and the distribution of partitions among nodes.
 //!
 //! ```text
-//! every second: beat ─► look ─► bury the dead ─► take what is nobody's, up to our share
-//!                                            └─► leave what is beyond our share: finish, then give up
+//! every second: heartbeat ─► poll ─► evict expired nodes ─► claim free partitions, up to this node's share
+//!                                                        └─► release partitions beyond the share, once idle
 //! ```
 //!
-//! Every node takes the same decision from the same view, so they need not talk: with `n` nodes, each
-//! comes to 64/n partitions. A node is dead when its row has not changed for [`LEASE_BEATS`] looks of
-//! ours: no clock of another machine is ever believed. What a node may do does not hang on any of this
-//! being prompt: each commit about a task checks that its partition is still ours ([`Held::fence`]).
+//! All nodes derive matching decisions from the same view, so they need no messages: with `n` nodes, each gets 64/n
+//! partitions. A node has expired when its row did not change for [`LEASE_HEARTBEATS`] polls of another node, so clocks
+//! of different machines are never compared. Correctness does not depend on timing: each commit about a task checks its
+//! partition's fencing token ([`FencingToken::fence`]).
 //!
-//! A store that only one process can open needs none of it: its node takes everything at once.
+//! On a store that only one process can open, the node claims all partitions at once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,38 +24,36 @@ use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::lease::{Leases, OwnedPartition};
-use crate::operate::QueueAdminError;
-use crate::order::QueueCommand;
+use crate::queue_admin::QueueAdminError;
+use crate::queue_command::QueueCommand;
 use crate::worker::Worker;
 
-/// How often a node shows that it lives, and looks at the others.
+/// Interval of heartbeats and polls.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
-/// A node whose row does not change for so many looks is dead.
+/// Number of polls without a change after which a node has expired.
 pub const LEASE_HEARTBEATS: u32 = 10;
-/// How many looks a partition that we leave may wait for its last attempts.
+/// Number of polls that a partition in release waits for its last attempts.
 const LEAVE_HEARTBEATS: u32 = 30;
-/// Hints followed at one look.
+/// Operator commands (hints) executed in one poll.
 const HINTS_MAX: usize = 500;
 
-/// Why a look came to nothing; the next one is a second later.
+/// Why a poll failed; the next one is a second later.
 #[derive(Debug, Clone, Error)]
 pub enum LeaseError {
-    /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The store cannot be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
 }
 
-/// What a node does about a view. The same view gives every node decisions that fit together.
+/// Decision of a node about a view. Decisions of all nodes from one view fit together.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct RebalanceDecision {
     claim: Vec<u16>,
     release: Vec<u16>,
 }
 
-/// How many partitions each of the nodes is to have; names in order.
+/// Number of partitions for a node; `alive` is sorted.
 fn partition_share(alive: &[&str], node: &str) -> usize {
     let count = alive.len().max(1);
     let place = alive.iter().position(|name| *name == node).unwrap_or(count);
@@ -68,15 +66,15 @@ fn rebalance(view: &ClusterView, alive: &[&str], (active, held): (&[u16], &[u16]
     if active.len() > share {
         return RebalanceDecision { release: active[share..].to_vec(), ..RebalanceDecision::default() };
     }
-    // A row that names us without our knowing (we dropped it, or the answer to our taking it was lost) is
-    // nobody's too: as long as we live, no other node would ever take it.
+    // A row that names this node without its knowledge is free too: it dropped the lease, or the reply to its claim was
+    // lost. No other node would claim it while this one lives.
     let is_free = |(number, seen): &(u16, &StoredPartition)| match seen.tenure.node.as_deref() {
         None => true,
         Some(owner) if owner == node => !held.contains(number),
         Some(owner) => !alive.contains(&owner),
     };
     let free = (0..PARTITIONS).zip(&view.partitions).filter(is_free);
-    // Nodes begin at different ends, so that they seldom reach for the same.
+    // Nodes start at different offsets, so that they rarely claim the same partition.
     let before: usize =
         alive.iter().take_while(|name| **name != node).map(|name| self::partition_share(alive, name)).sum();
     let mut free: Vec<u16> = free.map(|(number, _)| number).collect();
@@ -86,15 +84,15 @@ fn rebalance(view: &ClusterView, alive: &[&str], (active, held): (&[u16], &[u16]
     RebalanceDecision { claim: free, ..RebalanceDecision::default() }
 }
 
-/// What is known of other nodes beforehand.
+/// Prior knowledge about other nodes.
 pub(crate) struct KnownNodes {
-    /// Whether there may be any.
+    /// False on an unshared store.
     pub(crate) may_exist: bool,
-    /// One that is dead, because this node has taken its place.
+    /// Name of a node that this one replaces, and that is therefore dead.
     pub(crate) predecessor: Option<String>,
 }
 
-/// This node among the others.
+/// Membership of this node.
 pub(crate) struct Membership {
     store: Store,
     known_nodes: KnownNodes,
@@ -102,7 +100,7 @@ pub(crate) struct Membership {
     leases: Arc<Leases>,
     name: String,
     own_row: Option<StoredNode>,
-    /// The others' last beats, and for how many looks they have stood still.
+    /// Last heartbeat counter of each other node, and the number of polls since it changed.
     heartbeats: HashMap<String, (u64, u32)>,
     failures: u32,
 }
@@ -117,8 +115,8 @@ impl Membership {
         Self { store, known_nodes, clock, leases, name, own_row: None, heartbeats: HashMap::new(), failures: 0 }
     }
 
-    /// One look; what it takes is [`Leases::unfound`]. `attempting` says how many attempts of a partition are
-    /// under way.
+    /// Polls once; new partitions appear in [`Leases::unloaded`]. `attempting` returns the number of attempts in a
+    /// partition.
     pub(crate) async fn poll(&mut self, attempting: impl Fn(u16) -> usize) -> Result<(), LeaseError> {
         match self.poll_once(attempting).await {
             Ok(()) => {
@@ -128,8 +126,8 @@ impl Membership {
             Err(error) => {
                 self.failures += 1;
                 if self.failures == LEASE_HEARTBEATS {
-                    // By now the others have taken over: what we tried would be tried twice.
-                    tracing::error!(%error, "this node has shown no sign of life for so long that it gives up its partitions");
+                    // The other nodes have taken over by now: attempts of this node would be duplicates.
+                    tracing::error!(%error, "no heartbeat could be written: giving up all partitions");
                     self.drop_lost(|_| false);
                 }
                 Err(error)
@@ -146,12 +144,12 @@ impl Membership {
             let mut batch = Batch::progress();
             lease::evict(&mut batch, seen);
             match self.store.commit(batch).await {
-                // In a store of our own it was us, before the last start: no news.
+                // On an unshared store it is this node's previous run: not worth a log line.
                 Ok(()) if !self.store.is_shared() => {}
                 Ok(()) => {
-                    tracing::warn!(node = seen.node.name, "a node is dead: its partitions are taken over")
+                    tracing::warn!(node = seen.node.name, "node expired: taking over its partitions")
                 }
-                // It lives, or another node was quicker.
+                // It is alive, or another node was faster.
                 Err(CommitError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -166,7 +164,7 @@ impl Membership {
             let mut state = self.leases.lock();
             let nodes = u32::try_from(alive.len()).unwrap_or(u32::MAX);
             if state.nodes != nodes {
-                tracing::info!(nodes, "nodes that share the work");
+                tracing::info!(nodes, "cluster size changed");
                 state.nodes = nodes;
             }
             (state.active.clone(), state.partitions.keys().copied().collect::<Vec<_>>())
@@ -177,7 +175,7 @@ impl Membership {
         self.claim_partitions(&view, &decision.claim).await
     }
 
-    /// Shows that we live. A node that was buried by mistake joins anew.
+    /// Writes a heartbeat. A node that was evicted joins again.
     async fn heartbeat(&mut self) -> Result<(), LeaseError> {
         for _ in 0..2 {
             let beats = self.own_row.as_ref().map_or(1, |seen| seen.node.beats + 1);
@@ -195,7 +193,7 @@ impl Membership {
                     return Ok(());
                 }
                 Err(CommitError::Conflict { .. }) => {
-                    tracing::warn!("the other nodes took this one for dead; it joins again");
+                    tracing::warn!("this node was evicted by another; joining again");
                     let view = lease::read_view(&self.store).await?;
                     self.own_row = view.nodes.into_iter().find(|seen| seen.node.name == self.name);
                 }
@@ -205,7 +203,7 @@ impl Membership {
         Ok(())
     }
 
-    /// The nodes that have not beaten for too long. With a store of our own, nobody else lives.
+    /// Nodes that have expired. On an unshared store, all others have.
     fn find_expired(&mut self, view: &ClusterView) -> Vec<StoredNode> {
         let mut dead = Vec::new();
         let mut others = HashMap::new();
@@ -224,13 +222,13 @@ impl Membership {
         dead
     }
 
-    /// Forgets the partitions that are not ours any more.
+    /// Drops partitions that this node no longer owns.
     fn drop_lost(&self, ours: impl Fn(&FencingToken) -> bool) {
         let mut state = self.leases.lock();
         let before = state.partitions.len();
         state.partitions.retain(|_, holding| ours(&holding.token));
         if state.partitions.len() < before {
-            tracing::warn!(partitions = before - state.partitions.len(), "partitions went to another node");
+            tracing::warn!(partitions = before - state.partitions.len(), "lost partitions to another node");
             state.refresh_active();
             drop(state);
             self.leases.changed.notify_waiters();
@@ -247,7 +245,7 @@ impl Membership {
         state.refresh_active();
     }
 
-    /// Gives up the partitions that we leave and in which nothing is under way any more.
+    /// Releases partitions that have no attempts left.
     async fn finish_release(&self, attempting: impl Fn(u16) -> usize) -> Result<(), LeaseError> {
         let done: Vec<FencingToken> = {
             let mut state = self.leases.lock();
@@ -269,7 +267,7 @@ impl Membership {
         let mut batch = Batch::progress();
         partitions.iter().for_each(|held| held.release(&mut batch));
         match self.store.commit(batch).await {
-            // A conflict: somebody has taken one over; the next look sees which.
+            // On a conflict, another node took one over; the next poll finds out.
             Ok(()) | Err(CommitError::Conflict { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -299,46 +297,46 @@ impl Membership {
                         .insert(number, OwnedPartition { token: held, leaving_polls: None, is_loaded: false });
                 }
                 Err(CommitError::Conflict { .. }) => {}
-                // Those that were taken beside it are ours all the same.
+                // Partitions claimed by the other commits are ours all the same.
                 Err(error) => failed = Some(error),
             }
         }
         if taken > 0 {
-            tracing::info!(partitions = taken, "partitions taken");
+            tracing::info!(partitions = taken, "partitions acquired");
             self.leases.lock().refresh_active();
             self.leases.changed.notify_waiters();
         }
         failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Gives up everything and leaves: others take over at their next look.
+    /// Releases all partitions and leaves the cluster; others claim them at their next poll.
     pub(crate) async fn leave(mut self) {
         let held: Vec<FencingToken> =
             self.leases.lock().partitions.values().map(|holding| holding.token.clone()).collect();
         if let Err(error) = self.release_partitions(&held).await {
-            return tracing::warn!(%error, "the partitions could not be given up: others wait until the lease is over");
+            return tracing::warn!(%error, "cannot release partitions: other nodes wait until the lease expires");
         }
         if let Some(seen) = self.own_row.take() {
             let mut batch = Batch::progress();
             lease::evict(&mut batch, &seen);
-            // A row that stays is buried by the others.
+            // If this fails, the other nodes evict the row later.
             let _ = self.store.commit(batch).await;
         }
     }
 }
 
 impl Worker {
-    /// Carries out what operators ordered at other nodes about tasks of ours.
+    /// Executes operator commands that other nodes left for tasks of this node.
     pub(crate) async fn apply_hints(self: &Arc<Self>) -> Result<(), LeaseError> {
         let hints = store::task::list_hints(&self.store, HINTS_MAX).await?;
         for hint in hints.iter().filter(|hint| self.leases.is_active(hint.partition)) {
-            let carried = match QueueCommand::from_word(&hint.order) {
+            let executed = match QueueCommand::from_word(&hint.order) {
                 Some(order) => self.execute_command(hint.account, hint.email, &order).await,
-                // Of a newer version: whoever wrote it finds out.
+                // A command of a newer version: drop it; the operator sees that it had no effect.
                 None => Ok(()),
             };
-            match carried {
-                // It is being tried, or has just changed: at the next look.
+            match executed {
+                // The task is in an attempt or has just changed: retry at the next poll.
                 Err(QueueAdminError::Busy(_) | QueueAdminError::Commit(CommitError::Conflict { .. })) => {
                     continue;
                 }
@@ -375,7 +373,7 @@ mod tests {
         member.leases.len()
     }
 
-    /// All members look in turns, so many times; how many partitions each has then.
+    /// Polls all members in turn, `count` times. Returns the number of partitions of each.
     async fn rounds(members: &mut [Membership], count: u32) -> Vec<usize> {
         for _ in 0..count {
             for member in &mut *members {
@@ -385,7 +383,7 @@ mod tests {
         members.iter().map(|member| member.leases.len()).collect()
     }
 
-    /// Whether a member may still commit something about the first partition that it believes to have.
+    /// Returns whether a member can still commit in the first partition that it believes to own.
     async fn may_commit(store: &Store, member: &Membership) -> bool {
         let held = member.leases.lock().partitions.values().next().map(|holding| holding.token.clone());
         let Some(held) = held else { return false };
@@ -413,7 +411,7 @@ mod tests {
             alive.iter().flat_map(|name| rebalance(&view, &alive, (&[], &[]), name).claim).collect();
         all.sort_unstable();
         all.dedup();
-        assert_eq!(all.len(), usize::from(PARTITIONS), "no two reach for the same");
+        assert_eq!(all.len(), usize::from(PARTITIONS), "no partition is claimed twice");
     }
 
     #[tokio::test]
@@ -421,9 +419,9 @@ mod tests {
         let store = Store::memory();
         let mut node = member(&store, "node", true);
         assert_eq!(look(&mut node).await, 64);
-        // As after ten looks that failed, or a take-over whose answer was lost: the rows still name it.
+        // As after ten failed polls, or a claim whose reply was lost: the rows still name the node.
         node.drop_lost(|_| false);
-        assert_eq!(look(&mut node).await, 64, "nobody else would ever take them");
+        assert_eq!(look(&mut node).await, 64, "no other node would claim them");
     }
 
     #[tokio::test]
@@ -433,7 +431,7 @@ mod tests {
         assert_eq!(look(&mut former).await, 64);
         let mut now = member(&store, "now", false);
         assert_eq!(look(&mut now).await, 64);
-        assert!(!may_commit(&store, &former).await, "it is fenced off");
+        assert!(!may_commit(&store, &former).await, "fenced");
     }
 
     #[tokio::test]
@@ -446,7 +444,7 @@ mod tests {
         members.push(member(&store, "c", true));
         assert_eq!(rounds(&mut members, 3).await, [22, 21, 21]);
         assert!(members.iter().all(|member| member.leases.nodes() == 3));
-        // One that parts is not waited for.
+        // A node that leaves is not waited for.
         members.remove(0).leave().await;
         assert_eq!(rounds(&mut members, 2).await, [32, 32]);
     }
@@ -457,12 +455,12 @@ mod tests {
         let mut members = vec![member(&store, "a", true), member(&store, "b", true)];
         rounds(&mut members, 3).await;
         let mut dead = members.remove(0);
-        // As long as the lease lasts, nothing of it is touched.
+        // Until the lease expires, its partitions are not touched.
         assert_eq!(rounds(&mut members, LEASE_HEARTBEATS - 1).await, [32]);
         assert!(may_commit(&store, &dead).await);
         assert_eq!(rounds(&mut members, 1).await, [64]);
         assert!(!may_commit(&store, &dead).await);
-        // It wakes up: it finds that it has nothing, joins anew, and gets its share again.
+        // It resumes, finds that it owns nothing, joins again and gets its share.
         look(&mut dead).await;
         assert!(dead.leases.is_empty());
         members.insert(0, dead);
@@ -480,7 +478,7 @@ mod tests {
         assert!(LEASE_VALID_FOR < HEARTBEAT_INTERVAL * LEASE_HEARTBEATS);
         assert!(!frozen.leases.is_active(3));
         assert_eq!(frozen.leases.choose_for_domain(&"example.net".parse().unwrap()), None);
-        // Nobody has taken over: it goes on, and finds what it let go of.
+        // No node has taken over: it continues, and loads the queues it dropped.
         look(&mut frozen).await;
         assert!(frozen.leases.is_active(3));
         assert_eq!(frozen.leases.unloaded().len(), usize::from(PARTITIONS));
@@ -493,7 +491,7 @@ mod tests {
         rounds(&mut members, 3).await;
         let mut next = member(&store, "a again", true);
         next.known_nodes.predecessor = Some("a".to_owned());
-        assert_eq!(look(&mut next).await, 32, "in its first look");
+        assert_eq!(look(&mut next).await, 32, "in its first poll");
     }
 
     #[tokio::test]
@@ -504,10 +502,10 @@ mod tests {
         look(&mut new).await;
         for _ in 0..LEAVE_HEARTBEATS {
             old.poll(|_| 1).await.unwrap();
-            assert_eq!((old.leases.len(), look(&mut new).await), (32, 0), "attempts are under way");
+            assert_eq!((old.leases.len(), look(&mut new).await), (32, 0), "attempts are in progress");
         }
         old.poll(|_| 1).await.unwrap();
-        assert_eq!(look(&mut new).await, 32, "but nobody waits for ever");
+        assert_eq!(look(&mut new).await, 32, "but not for ever");
     }
 
     #[tokio::test]

@@ -1,65 +1,64 @@
-//! Product events on their way in, and what follows from them.
+//! Intake of product events and site visits, and their follow-up work.
 //!
 //! ```text
-//! event ─► redacted ─►[ event + lists + uncounted key + what automations do + answer under the key ] ─► count
-//! visit ─►[ uncounted row ] ─► count ─►[ counts + people + conversions + exports − uncounted ]
+//! event ─► redacted ─►[ event + lists + pending key + automation effects + idempotent response ] ─► aggregation
+//! visit ─►[ pending row ] ─► aggregation ─►[ counts + people + conversions + exports − pending ]
 //! ```
 //!
-//! Taking in is one commit, which writes nothing that other events write too; [`count`] does what they have in
-//! common, afterwards, many at a time. [`export`] tells conversions to whom the operator names.
+//! Intake is one commit that writes no row shared with other events. [`aggregation`] updates the shared rows later, many
+//! events per commit. [`conversion_export`] posts conversions to the URL that the operator configured.
 
-mod count;
-mod export;
-mod slice;
+mod aggregation;
+mod analytics_batch;
+mod conversion_export;
 
 use std::sync::Arc;
 
 use mail::id::{AccountId, ProductEventId};
 use mail::product_event::ProductEvent;
-use mail::product_event::visit::SiteVisit;
-use mail::signal::TriggerEvent;
+use mail::product_event::site_visit::SiteVisit;
+use mail::trigger_event::TriggerEvent;
 use serde_json::Value;
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
+use store::pending_analytics::AnalyticsEvent;
 use store::product_event::StoredProductEvent;
-use store::uncounted::AnalyticsEvent;
 
-use crate::accept::Intake;
 use crate::automations::{AutomationEngine, SignalEffects};
-use crate::refusal::SubmitError;
+use crate::intake::Intake;
+use crate::submit_error::SubmitError;
 use crate::worker::Worker;
 
-pub use count::AnalyticsError;
-pub use export::{ConversionExportSettings, ConversionExporter};
+pub use aggregation::AnalyticsError;
+pub use conversion_export::{ConversionExportSettings, ConversionExporter};
 
-/// How often a commit is tried, when what it rests on is changed meanwhile.
+/// Commit tries when rows that the commit depends on change concurrently.
 const COMMIT_TRIES_MAX: usize = 20;
-/// Where events come from that come by the API.
+/// `source` of events received by the API.
 const API_SOURCE: &str = "api";
 
-/// An event as it came.
+/// A product event as received.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IncomingProductEvent {
-    /// What happened.
     pub name: String,
-    /// Whom it happened to, by the product's own id.
+    /// Person, by the product's own id.
     pub user_id: Option<String>,
-    /// Whom it happened to, by address.
+    /// Person, by email address.
     pub email: Option<String>,
-    /// Particulars: a JSON object.
+    /// Properties: a JSON object.
     pub data: Value,
 }
 
-/// An event that was taken in.
+/// An ingested product event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IngestedProductEvent {
-    /// The copy that is stored.
+    /// The stored, redacted event.
     pub event: ProductEvent,
-    /// What automations do because of it.
+    /// Automation runs started, resumed or cancelled by the event.
     pub effects: SignalEffects,
 }
 
-/// Takes product events and visits in.
+/// Ingests product events and visits.
 #[derive(Clone)]
 pub struct ProductEventService {
     worker: Arc<Worker>,
@@ -67,7 +66,7 @@ pub struct ProductEventService {
 }
 
 impl Intake {
-    /// Takes product events and visits in.
+    /// Returns the service for product events and visits.
     #[must_use]
     pub fn product_events(&self) -> ProductEventService {
         ProductEventService { worker: Arc::clone(&self.worker), automations: self.automations().clone() }
@@ -75,43 +74,43 @@ impl Intake {
 }
 
 impl ProductEventService {
-    /// An event as it came, with an id and a time.
+    /// Assigns an id and the current time to a received event.
     #[must_use]
-    pub fn with_id_and_time(&self, tenant: &Tenant, told: IncomingProductEvent) -> ProductEvent {
+    pub fn with_id_and_time(&self, tenant: &Tenant, incoming: IncomingProductEvent) -> ProductEvent {
         let now = self.worker.clock.now();
         ProductEvent {
             id: ProductEventId::new(now, self.worker.entropy.unique_bits()),
             account: tenant.account().id,
-            name: told.name,
-            user_id: told.user_id,
-            email: told.email,
-            data: told.data,
+            name: incoming.name,
+            user_id: incoming.user_id,
+            email: incoming.email,
+            data: incoming.data,
             source: API_SOURCE.to_owned(),
             created_at: now,
         }
     }
 
-    /// Takes an event in, and writes something more in the same commit.
+    /// Ingests an event and lets `also` add rows to its commit.
     ///
     /// # Errors
-    /// [`Refusal`]; [`Refusal::DoneMeanwhile`] when what was to be written is there already.
+    /// [`SubmitError`]; [`SubmitError::DoneConcurrently`] when the idempotency key was used concurrently.
     pub async fn ingest(
         &self,
         tenant: &Tenant,
-        told: IncomingProductEvent,
+        incoming: IncomingProductEvent,
         also: &(dyn Fn(&IngestedProductEvent, &mut Batch) + Send + Sync),
     ) -> Result<IngestedProductEvent, SubmitError> {
-        let original = self.with_id_and_time(tenant, told);
+        let original = self.with_id_and_time(tenant, incoming);
         let kept = StoredProductEvent { event: original.redacted(), sent_by: tenant.confined_to() };
         for _ in 0..COMMIT_TRIES_MAX {
             let (mut batch, partition) = self.begin_batch().await?;
             store::product_event::record(&mut batch, &kept);
             let entry = (kept.event.account, AnalyticsEvent::Event(kept.event.id));
-            store::uncounted::enqueue(&mut batch, partition, kept.event.id.to_bytes(), entry);
+            store::pending_analytics::enqueue(&mut batch, partition, kept.event.id.to_bytes(), entry);
             let reaction = self.automations.apply_event(&TriggerEvent::from(&original), &mut batch).await?;
             let taken = IngestedProductEvent { event: kept.event.clone(), effects: reaction };
             also(&taken, &mut batch);
-            let partitions = store::run::due::partitions_of(&batch);
+            let partitions = store::automation_run::due_work::partitions_of(&batch);
             match self.worker.store.commit(batch).await {
                 Ok(()) => {
                     self.worker.analytics_wakeup.notify_one();
@@ -124,7 +123,7 @@ impl ProductEventService {
                 Err(CommitError::Conflict { key }) if store::idempotency::caused_conflict(&key) => {
                     return Err(SubmitError::DoneConcurrently);
                 }
-                // A run or an automation was changed meanwhile, or the partition is another node's.
+                // A run or automation changed concurrently, or another node took over the partition.
                 Err(CommitError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -132,16 +131,16 @@ impl ProductEventService {
         Err(SubmitError::Unavailable)
     }
 
-    /// Takes a visit in.
+    /// Ingests a visit.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// `Unavailable` when this node owns no partition or conflicts persist; the store does not accept the commit.
     pub async fn ingest_visit(&self, account: AccountId, visit: SiteVisit) -> Result<(), SubmitError> {
         let id = ProductEventId::new(visit.at, self.worker.entropy.unique_bits()).to_bytes();
         for _ in 0..COMMIT_TRIES_MAX {
             let (mut batch, partition) = self.begin_batch().await?;
             let entry = (account, AnalyticsEvent::Visit(visit.clone()));
-            store::uncounted::enqueue(&mut batch, partition, id, entry);
+            store::pending_analytics::enqueue(&mut batch, partition, id, entry);
             match self.worker.store.commit(batch).await {
                 Ok(()) => {
                     self.worker.analytics_wakeup.notify_one();
@@ -154,7 +153,7 @@ impl ProductEventService {
         Err(SubmitError::Unavailable)
     }
 
-    /// A batch that holds only while a partition is ours, and which.
+    /// Returns a batch fenced on a partition of this node, and the partition.
     async fn begin_batch(&self) -> Result<(Batch, u16), SubmitError> {
         for _ in 0..COMMIT_TRIES_MAX {
             let partition = self.worker.leases.any().ok_or(SubmitError::Unavailable)?;
@@ -167,23 +166,23 @@ impl ProductEventService {
         Err(SubmitError::Unavailable)
     }
 
-    /// Counts what was taken in: what follows from it is in the store when this returns.
+    /// Aggregates all pending events of this node's partitions. The results are stored when this returns.
     ///
     /// # Errors
-    /// The store cannot be used.
+    /// The store cannot be read or written.
     pub async fn aggregate(&self) -> Result<(), AnalyticsError> {
         self.worker.aggregate_all().await
     }
 
-    /// Has conversions told from now on. The first word counts.
+    /// Enables the export of conversions. Only the first call has an effect.
     pub fn set_exporter(&self, exporter: ConversionExporter) {
         self.worker.set_conversion_exporter(exporter);
     }
 
-    /// Tries the exports that are due now. Says how many were tried.
+    /// Posts the exports that are due now and returns their number.
     ///
     /// # Errors
-    /// The store cannot be used.
+    /// The store cannot be read or written.
     pub async fn export_due_now(&self) -> Result<usize, AnalyticsError> {
         self.worker.export_due_conversions().await.map(|(tried, _)| tried)
     }

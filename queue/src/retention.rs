@@ -1,9 +1,10 @@
-//! Retention: an email and all that is known about it is kept for so long, and then forgotten.
+//! Retention: purges emails and all rows about them at the end of their retention time.
 //!
-//! Once an hour each account's oldest emails are looked at; ids are in order of time, so the walk ends
-//! at the first that is young enough. An email that still has a recipient in the queue stays. So are received emails,
-//! sessions and sign-in links forgotten that have ended, and requests, metrics, product events, streams of events,
-//! deliveries and visits by partners' links that were kept for long.
+//! Once an hour each account's oldest emails are read. Ids are ordered by time, so the scan stops at the first one that
+//! is young enough. An email with a queued recipient is not purged.
+//!
+//! The same job purges expired received emails, sessions, sign-in links and idempotency keys. It also purges old
+//! request logs, metrics, product events, event logs, deliveries, reports and affiliate visits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,32 +13,32 @@ use jiff::Timestamp;
 use mail::affiliate::visit::COUNTS_RETENTION;
 use mail::id::{AccountId, DeliveryId, EmailId, ProductEventId, RequestId, RunId};
 use mail::metric::Hour;
-use store::affiliate::{click_count, own_visitor, visit};
+use store::affiliate::{click_count, self_referral_guard, visit};
 use store::engine::{Batch, CommitError, ReadError};
 use thiserror::Error;
 
 use crate::worker::Worker;
 
-/// How often is looked.
+/// Interval between purges.
 const INTERVAL: Duration = Duration::from_secs(3600);
-/// When is gone on with a look that failed.
+/// Delay before a failed purge is continued.
 const RETRY_DELAY: Duration = Duration::from_secs(60);
-/// Emails forgotten in one commit.
+/// Emails purged per commit.
 const BATCH_EMAILS: usize = 100;
-/// Idempotency keys forgotten in one commit.
+/// Idempotency keys purged per commit.
 const BATCH_KEYS: usize = 1_000;
-/// Sessions looked at, and links, requests and metrics forgotten, in one commit.
+/// Rows read or purged per commit.
 const BATCH_ROWS: usize = 1_000;
-/// Runs of an account's stream forgotten in one commit: each holds up to a thousand events.
+/// Event log chunks purged per commit; each holds up to a thousand events.
 const BATCH_EVENT_CHUNKS: usize = 20;
-/// How long it is known which of the payment processor's events came. It sends them again for three days by itself and
-/// for a month by hand; one that comes later is heard again, which changes nothing: the ledger follows from how things
-/// stand.
+/// Retention of the ids of processor events, which detect repeated deliveries. The processor repeats them for three
+/// days by itself and for a month by hand. A later repetition is ingested again without effect, because the ledger is
+/// computed from the current state.
 const PROCESSOR_EVENTS_RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
-/// Accounts read at once.
+/// Accounts read per page.
 const PAGE_ACCOUNTS: usize = 500;
 
-/// Why a walk ended early; the next one goes on.
+/// A purge ended early; the next one continues.
 #[derive(Debug, Error)]
 enum RetentionError {
     #[error(transparent)]
@@ -47,34 +48,34 @@ enum RetentionError {
 }
 
 impl Worker {
-    /// Keeps forgetting until the worker stops.
+    /// Purges expired rows until the worker stops.
     pub(crate) async fn run_retention(self: Arc<Self>) {
-        let mut manners = self.watch_policy();
+        let mut policy = self.watch_policy();
         loop {
-            let retention = manners.borrow_and_update().retention;
-            // As of the look's beginning: what grows old meanwhile is the next one's.
+            let retention = policy.borrow_and_update().retention;
+            // The next purge counts from the start of this one, so that a long purge is not followed by a late one.
             let began = self.clock.now();
             let mut wait = INTERVAL;
             match self.purge_older_than(retention).await {
                 Ok(0) => {}
-                Ok(forgotten) => tracing::info!(forgotten, "old emails were forgotten"),
-                // Somebody wrote what was to be forgotten, or the store is in need.
+                Ok(forgotten) => tracing::info!(forgotten, "expired emails purged"),
+                // Purged rows changed concurrently, or the store is unavailable.
                 Err(error) => {
-                    store::warn_unless_away!(self.store, %error, "forgetting what is old; going on in a minute");
+                    store::warn_unless_away!(self.store, %error, "purge of expired rows failed; retrying in a minute");
                     wait = RETRY_DELAY;
                 }
             }
             let next = began.checked_add(wait).unwrap_or(jiff::Timestamp::MAX);
             tokio::select! {
                 () = self.clock.sleep_until(next) => {}
-                _ = manners.changed() => {}
+                _ = policy.changed() => {}
                 () = self.stop.cancelled() => return,
             }
         }
     }
 
     async fn purge_older_than(&self, retention: Duration) -> Result<usize, RetentionError> {
-        // Of several nodes one is enough.
+        // Only the owner of partition 0 purges.
         if !self.leases.is_active(0) {
             return Ok(0);
         }
@@ -138,8 +139,8 @@ impl Worker {
         loop {
             let mut batch = Batch::progress();
             let found = [
-                store::tls_day::purge_before(&self.store, &mut batch, oldest, BATCH_ROWS).await?,
-                store::tls_heard::purge_before(&self.store, &mut batch, oldest, BATCH_ROWS).await?,
+                store::tls_daily_stats::purge_before(&self.store, &mut batch, oldest, BATCH_ROWS).await?,
+                store::tls_report_received::purge_before(&self.store, &mut batch, oldest, BATCH_ROWS).await?,
             ];
             self.commit_unless_empty(batch).await?;
             if found.iter().all(|found| *found < BATCH_ROWS) || self.stop.is_cancelled() {
@@ -152,8 +153,8 @@ impl Worker {
         let mut from = None;
         loop {
             let (mut batch, now) = (Batch::progress(), self.clock.now());
-            let of = (account, from);
-            let next = store::session::purge_expired(&self.store, &mut batch, of, now, BATCH_ROWS).await?;
+            let scope = (account, from);
+            let next = store::session::purge_expired(&self.store, &mut batch, scope, now, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
             if next.is_none() || self.stop.is_cancelled() {
                 return Ok(());
@@ -166,10 +167,10 @@ impl Worker {
         let Ok(oldest_kept) = self.clock.now().checked_sub(mail::request_log::RETENTION) else {
             return Ok(());
         };
-        let of = (account, RequestId::new(oldest_kept, 0));
+        let scope = (account, RequestId::new(oldest_kept, 0));
         loop {
             let mut batch = Batch::progress();
-            let found = store::request_log::purge_before(&self.store, &mut batch, of, BATCH_ROWS).await?;
+            let found = store::request_log::purge_before(&self.store, &mut batch, scope, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
             if found < BATCH_ROWS || self.stop.is_cancelled() {
                 return Ok(());
@@ -179,10 +180,10 @@ impl Worker {
 
     async fn purge_metrics(&self, account: AccountId) -> Result<(), RetentionError> {
         let Ok(oldest_kept) = self.clock.now().checked_sub(mail::metric::RETENTION) else { return Ok(()) };
-        let of = (account, Hour::containing(oldest_kept));
+        let scope = (account, Hour::containing(oldest_kept));
         loop {
             let mut batch = Batch::progress();
-            let found = store::metric::purge_before(&self.store, &mut batch, of, BATCH_ROWS).await?;
+            let found = store::metric::purge_before(&self.store, &mut batch, scope, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
             if found < BATCH_ROWS || self.stop.is_cancelled() {
                 return Ok(());
@@ -192,10 +193,10 @@ impl Worker {
 
     async fn purge_dmarc_reports(&self, account: AccountId) -> Result<(), RetentionError> {
         let Ok(oldest_kept) = self.clock.now().checked_sub(mail::dmarc::RETENTION) else { return Ok(()) };
-        let of = (account, Hour::containing(oldest_kept).day());
+        let scope = (account, Hour::containing(oldest_kept).day());
         loop {
             let mut batch = Batch::progress();
-            let found = store::dmarc::purge_before(&self.store, &mut batch, of, BATCH_ROWS).await?;
+            let found = store::dmarc::purge_before(&self.store, &mut batch, scope, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
             if found < BATCH_ROWS || self.stop.is_cancelled() {
                 return Ok(());
@@ -207,8 +208,8 @@ impl Worker {
         let Ok(before) = self.clock.now().checked_sub(mail::event::RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
-            let of = (account, before);
-            let found = store::stream::purge_before(&self.store, &mut batch, of, BATCH_EVENT_CHUNKS).await?;
+            let scope = (account, before);
+            let found = store::event_log::purge_before(&self.store, &mut batch, scope, BATCH_EVENT_CHUNKS).await?;
             self.commit_unless_empty(batch).await?;
             if found < BATCH_EVENT_CHUNKS || self.stop.is_cancelled() {
                 return Ok(());
@@ -216,11 +217,11 @@ impl Worker {
         }
     }
 
-    /// Product events as long as emails; what was made of them longer.
+    /// Purges product events after the retention of emails, and the rows derived from them after their own retention.
     async fn purge_product_events(&self, account: AccountId, oldest: Timestamp) -> Result<(), RetentionError> {
         let now = self.clock.now();
         let (oldest, since) = (ProductEventId::new(oldest, 0), |kept| now.checked_sub(kept));
-        let people = since(mail::product_event::visit::RETENTION).unwrap_or(Timestamp::MIN);
+        let people = since(mail::product_event::site_visit::RETENTION).unwrap_or(Timestamp::MIN);
         let conversions = since(mail::product_event::conversion::RETENTION).unwrap_or(Timestamp::MIN);
         let counts = since(mail::metric::RETENTION).unwrap_or(Timestamp::MIN);
         let conversions = (account, ProductEventId::new(conversions, 0));
@@ -235,7 +236,7 @@ impl Worker {
                     .await?,
             ];
             match self.commit_unless_empty(batch).await {
-                // Somebody came back this very moment.
+                // A person returned concurrently: retry.
                 Ok(()) | Err(CommitError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -249,8 +250,9 @@ impl Worker {
         let Ok(oldest_kept) = self.clock.now().checked_sub(mail::event::RETENTION) else { return Ok(()) };
         let (before, mut from) = (DeliveryId::new(oldest_kept, 0), None);
         loop {
-            let (mut batch, of) = (Batch::progress(), (account, from));
-            let next = store::delivery::purge_before(&self.store, &mut batch, of, before, BATCH_ROWS).await?;
+            let (mut batch, scope) = (Batch::progress(), (account, from));
+            let next =
+                store::webhook_delivery::purge_before(&self.store, &mut batch, scope, before, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
             if next.is_none() || self.stop.is_cancelled() {
                 return Ok(());
@@ -263,9 +265,9 @@ impl Worker {
         let Ok(before) = self.clock.now().checked_sub(PROCESSOR_EVENTS_RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
-            let of = (account, before);
+            let scope = (account, before);
             let found =
-                store::affiliate::processor_event::purge_before(&self.store, &mut batch, of, BATCH_ROWS).await?;
+                store::affiliate::processor_event::purge_before(&self.store, &mut batch, scope, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
             if found < BATCH_ROWS || self.stop.is_cancelled() {
                 return Ok(());
@@ -273,10 +275,10 @@ impl Worker {
         }
     }
 
-    /// Visits by partners' links whose time is over, and what partners were seen with.
+    /// Purges expired affiliate visits, and the browsers with which partners were seen.
     async fn purge_affiliate_visits(&self, account: AccountId) -> Result<(), RetentionError> {
         let (now, mut from, mut own) = (self.clock.now(), (true, None), (true, None));
-        let seen = now.checked_sub(own_visitor::BROWSER_RETENTION).unwrap_or(Timestamp::MIN);
+        let seen = now.checked_sub(self_referral_guard::BROWSER_RETENTION).unwrap_or(Timestamp::MIN);
         while (from.0 || own.0) && !self.stop.is_cancelled() {
             let (store, mut batch) = (&self.store, Batch::progress());
             if from.0 {
@@ -284,12 +286,12 @@ impl Worker {
                 from = (next.is_some(), next);
             }
             if own.0 {
-                let of = (account, own.1);
-                let next = own_visitor::purge_before(store, &mut batch, of, seen, BATCH_ROWS).await?;
+                let scope = (account, own.1);
+                let next = self_referral_guard::purge_before(store, &mut batch, scope, seen, BATCH_ROWS).await?;
                 own = (next.is_some(), next);
             }
             match self.commit_unless_empty(batch).await {
-                // Somebody came back this very moment: the next look forgets the others.
+                // A visitor returned concurrently: the next purge deletes the others.
                 Ok(()) | Err(CommitError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -297,14 +299,14 @@ impl Worker {
         Ok(())
     }
 
-    /// Days of clicks on partners' links.
+    /// Purges daily click counts of partner links.
     async fn purge_affiliate_clicks(&self, account: AccountId) -> Result<(), RetentionError> {
         let Ok(oldest) = self.clock.now().checked_sub(COUNTS_RETENTION) else { return Ok(()) };
         let mut from = None;
         loop {
-            let (mut batch, of) = (Batch::progress(), (account, from));
+            let (mut batch, scope) = (Batch::progress(), (account, from));
             let day = Hour::containing(oldest).day();
-            let next = click_count::purge_before(&self.store, &mut batch, of, day, BATCH_ROWS).await?;
+            let next = click_count::purge_before(&self.store, &mut batch, scope, day, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
             if next.is_none() || self.stop.is_cancelled() {
                 return Ok(());
@@ -316,13 +318,13 @@ impl Worker {
     async fn purge_received_emails(&self, account: AccountId, oldest_kept: Timestamp) -> Result<usize, RetentionError> {
         let mut forgotten = 0;
         loop {
-            let old = store::received::list_older_than(&self.store, account, oldest_kept, BATCH_EMAILS).await?;
+            let old = store::received_email::list_older_than(&self.store, account, oldest_kept, BATCH_EMAILS).await?;
             for received in &old {
-                // One by one: of those that share a body the last takes it along.
+                // One commit each: of emails that share a body the last one deletes it.
                 let mut batch = Batch::progress();
-                store::received::delete(&self.store, &mut batch, received).await?;
+                store::received_email::delete(&self.store, &mut batch, received).await?;
                 match self.store.commit(batch).await {
-                    // Somebody else deleted it, or its neighbour: the next look shows.
+                    // The email, or one with the same body, was deleted concurrently: the next purge continues.
                     Ok(()) | Err(CommitError::Conflict { .. }) => forgotten += 1,
                     Err(error) => return Err(error.into()),
                 }
@@ -354,7 +356,7 @@ impl Worker {
                 store::email::purge(&self.store, &mut batch, account, &finished).await?;
                 match self.store.commit(batch).await {
                     Ok(()) => forgotten += finished.len(),
-                    // Something came back about one of them, or was opened, this very moment: another time.
+                    // A report, open or click about one of them arrived concurrently: retry in the next purge.
                     Err(CommitError::Conflict { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }

@@ -1,7 +1,7 @@
-//! Smarthosts: relays of the operator's choice that take mail in the recipients' own hosts' stead (RFC 5598 4.3.1).
+//! Smarthosts: relays of the operator that take mail instead of the recipients' own hosts (RFC 5598 4.3.1).
 //!
-//! Each has a name, by which the configuration says whose mail goes there, and the operator sends mail there while the
-//! server runs. One takes a domain's mail always, or only where the domain's own hosts cannot be reached.
+//! Each has a name, used by the configuration to assign domains and by the operator to reroute mail at runtime. A
+//! smarthost takes a domain's mail always, or only if the domain's own hosts are unreachable.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,17 +9,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use mail::address::DomainName;
-use mail::given_name::SmarthostName;
+use mail::slug::SmarthostName;
 
-use crate::courier::smtp::{SmarthostCredentials, TlsSecurityLevel};
-use crate::plan::{MailRoute, NextHop};
+use crate::client::smtp::{SmarthostCredentials, TlsSecurityLevel};
+use crate::routing::{MailRoute, NextHop};
 
-/// Where a smarthost is.
+/// Host of a smarthost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SmarthostEndpoint {
-    /// An address.
+    /// IP address and port.
     Address(SocketAddr),
-    /// A name and a port.
+    /// Host name and port.
     Host(DomainName, u16),
 }
 
@@ -32,45 +32,43 @@ impl fmt::Display for SmarthostEndpoint {
     }
 }
 
-/// A relay of the operator's choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Smarthost {
-    /// What the operator calls it.
+    /// Name in the configuration.
     pub name: SmarthostName,
-    /// Its hosts, in the order in which they are tried.
+    /// Hosts in the order in which they are tried.
     pub endpoints: Vec<SmarthostEndpoint>,
-    /// Who we are there.
+    /// Login at the smarthost.
     pub credentials: Option<SmarthostCredentials>,
-    /// What is asked of TLS there; none is: what is asked of all hosts.
+    /// TLS level for this smarthost; `None`: the configured default for all hosts.
     pub tls: Option<TlsSecurityLevel>,
 }
 
 impl Smarthost {
-    /// The name of the site that it is.
+    /// Name of the smarthost's ready queue.
     pub(crate) fn ready_queue_name(&self) -> String {
         let at: Vec<String> = self.endpoints.iter().map(ToString::to_string).collect();
         format!("smarthost {} ({})", self.name, at.join(", "))
     }
 }
 
-/// When a smarthost takes the mail of its domains.
+/// Condition under which a smarthost takes its domains' mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SmarthostUse {
-    /// Always.
     #[default]
     Always,
-    /// Where none of the domain's own hosts can be reached.
+    /// Only if none of the domain's own hosts can be reached.
     FailOver,
 }
 
-/// Of which recipients' domains.
+/// Recipient domains that a smarthost serves.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum DomainScope {
-    /// Of this one.
+    /// This domain.
     Domain(DomainName),
-    /// Of those below this one.
+    /// All subdomains of this domain.
     Below(DomainName),
-    /// Of all.
+    /// All domains.
     All,
 }
 
@@ -84,7 +82,7 @@ impl fmt::Display for DomainScope {
     }
 }
 
-/// Which smarthost takes whose mail.
+/// Assigns recipient domains to smarthosts.
 #[derive(Debug, Clone, Default)]
 pub struct Smarthosts {
     named: HashMap<SmarthostName, Arc<MailRoute>>,
@@ -92,14 +90,14 @@ pub struct Smarthosts {
 }
 
 impl Smarthosts {
-    /// Those of the configuration; of two for the same domains the first counts.
+    /// Creates the configured smarthosts. If two serve the same domains, the first one is used.
     #[must_use]
     pub fn new(all: Vec<(Smarthost, SmarthostUse, Vec<DomainScope>)>) -> Self {
         let mut smarthosts = Self::default();
-        for (smarthost, when, whose) in all {
-            for whose in whose {
+        for (smarthost, when, scopes) in all {
+            for scope in scopes {
                 let name = smarthost.name.clone();
-                smarthosts.takes.entry((when, whose)).or_insert(name);
+                smarthosts.takes.entry((when, scope)).or_insert(name);
             }
             let name = smarthost.name.clone();
             let route = MailRoute::from(NextHop::Smarthost(Arc::new(smarthost)));
@@ -108,19 +106,19 @@ impl Smarthosts {
         smarthosts
     }
 
-    /// The way to the one of this name.
+    /// Route to the smarthost of this name.
     #[must_use]
     pub fn named(&self, name: &SmarthostName) -> Option<&Arc<MailRoute>> {
         self.named.get(name)
     }
 
-    /// The way to the one that takes a domain's mail.
+    /// Route to the smarthost that serves a domain; the most specific scope is used.
     #[must_use]
     pub fn for_domain(&self, domain: &DomainName, when: SmarthostUse) -> Option<&Arc<MailRoute>> {
         if self.takes.is_empty() {
             return None;
         }
-        let find = |whose| self.takes.get(&(when, whose));
+        let find = |scope| self.takes.get(&(when, scope));
         let mut above = domain.parent();
         let mut found = find(DomainScope::Domain(domain.clone()));
         while let (None, Some(parent)) = (found, above) {
@@ -140,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_counts() {
+    fn the_most_specific_scope_is_used() {
         let smarthost = |of: &str| Smarthost {
             name: of.parse().unwrap(),
             endpoints: vec![SmarthostEndpoint::Host(name("relay.example"), 587)],

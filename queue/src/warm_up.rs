@@ -1,4 +1,4 @@
-//! How a pool's addresses are warmed up, provider by provider ([`mail::warm_up`] has the rules).
+//! Warm-up of a pool's source addresses, by provider. The rules are in [`mail::warm_up`].
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use mail::warm_up::{WarmUpCredit, WarmUpCurve};
 
-/// The warm-up of a pool. When it began may change while mail goes.
+/// Warm-up of a pool. Its start may be changed at runtime.
 #[derive(Debug)]
 pub(crate) struct WarmUp {
     since: RwLock<Option<Date>>,
@@ -17,12 +17,12 @@ pub(crate) struct WarmUp {
 }
 
 impl WarmUp {
-    /// Of so many addresses, one after the other.
+    /// Creates the warm-up of a number of addresses.
     pub(crate) fn new(since: Option<Date>, curve: WarmUpCurve, addresses: u64) -> Self {
         Self { since: RwLock::new(since), curve, addresses: addresses.max(1) }
     }
 
-    /// The first day of it; none where the addresses are warm from the beginning.
+    /// First day; `None` if the addresses are warm.
     pub(crate) fn since(&self) -> Option<Date> {
         *self.since.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -31,31 +31,31 @@ impl WarmUp {
         *self.since.write().unwrap_or_else(PoisonError::into_inner) = since;
     }
 
-    /// The day of it, and of how many; none when it is over.
+    /// Current day and length in days; `None` after the end.
     pub(crate) fn day(&self, now: Timestamp) -> Option<(usize, usize)> {
         Some((self.curve.day(self.since()?, now)?, self.curve.days()))
     }
 
-    /// How many messages a day go to each provider; none when it is over.
+    /// Messages per day to each provider; `None` after the end.
     pub(crate) fn per_day(&self, now: Timestamp) -> Option<u64> {
         let each = self.curve.messages_per_day(self.since()?, now)?;
         Some(u64::from(each).saturating_mul(self.addresses))
     }
 }
 
-/// What a pool may send to one provider.
+/// Warm-up budget of a pool for one provider.
 #[derive(Debug)]
 pub(crate) struct WarmUpBudget {
     warm_up: Arc<WarmUp>,
     credit: Mutex<WarmUpCredit>,
-    /// Something pressing waits for the message that may go then.
+    /// Time at which an urgent task waits for the next message allowed.
     reserved_for_urgent: Mutex<Option<Timestamp>>,
     messages: AtomicU32,
 }
 
-/// Every so manieth goes by the usual weights.
+/// One in this many messages is chosen by the usual weights.
 const NORMAL_SHARE: u32 = 4;
-/// For so long a message that may go is kept for what is pressing and waited for it: it may have gone elsewhere.
+/// Time for which a message is reserved for an urgent task that waited; the task may have been sent elsewhere.
 const RESERVED_FOR: Duration = Duration::from_secs(2);
 
 fn nanoseconds(time: Timestamp) -> u64 {
@@ -68,7 +68,7 @@ impl WarmUpBudget {
         Self { warm_up, credit, reserved_for_urgent, messages: AtomicU32::new(0) }
     }
 
-    /// Until when nothing may go, and how many may a day; none when one may go now.
+    /// Time until which nothing may be sent, and the messages per day; `None` if a message is allowed now.
     pub(crate) fn exhausted_until(&self, now: Timestamp) -> Option<(Timestamp, u64)> {
         let per_day = self.warm_up.per_day(now)?;
         let next_ns =
@@ -77,7 +77,7 @@ impl WarmUpBudget {
         (next > now).then_some((next, per_day))
     }
 
-    /// Until when it is closed to who asks. What is pressing, and may not go yet, has the next that may.
+    /// Time until which the caller may send nothing. An urgent caller that has to wait reserves the next message.
     pub(crate) fn closed_until(&self, is_pressing: bool, now: Timestamp) -> Option<Timestamp> {
         let used_up_until = self.exhausted_until(now).map(|(until, _)| until);
         if is_pressing {
@@ -91,8 +91,8 @@ impl WarmUpBudget {
         used_up_until.or(kept_until.filter(|_| self.is_for_urgent()))
     }
 
-    /// Takes the right to send one message; or says when to ask again. Whether it is the last for now, and one that goes to
-    /// what is pressing, if there is something.
+    /// Takes the right to send one message, or returns the time to try again. True if the message is the last one for
+    /// now and is due to an urgent task, if there is one.
     pub(crate) fn try_take(&self, now: Timestamp) -> Result<bool, Timestamp> {
         let Some(per_day) = self.warm_up.per_day(now) else { return Ok(false) };
         let taken = self.credit.lock().unwrap_or_else(PoisonError::into_inner).acquire(per_day, nanoseconds(now));
@@ -103,7 +103,7 @@ impl WarmUpBudget {
         Ok(goes_to_pressing)
     }
 
-    /// Some go to others all the same: nobody is starved by those who call everything pressing.
+    /// Some messages are for other classes, so that urgent mail never starves the rest.
     fn is_for_urgent(&self) -> bool {
         self.messages.load(Ordering::Relaxed) % NORMAL_SHARE != NORMAL_SHARE - 1
     }
@@ -112,7 +112,7 @@ impl WarmUpBudget {
         self.reserved_for_urgent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether as much may go as ever may at once.
+    /// True if the whole burst is available.
     pub(crate) fn is_full(&self, now: Timestamp) -> bool {
         self.credit.lock().unwrap_or_else(PoisonError::into_inner).is_full(nanoseconds(now))
     }

@@ -1,61 +1,62 @@
-//! Webhooks: events on their way to the endpoints that ask for them, and to partners' own addresses ([`destination`]).
+//! Webhooks: delivers events to the endpoints of accounts, and to partners' postback URLs ([`delivery_target`]).
 //!
 //! ```text
-//! tell ─►[ … + deliveries + due keys ] ─► lines ─► a slice from disk ─► post ─►[ attempt + delivery - due key ]
-//!                                                                  └─► again, by the endpoint's ladder
+//! dispatcher ─►[ … + deliveries + due keys ] ─► endpoint queues ─► page from disk ─► POST
+//!   POST ─►[ attempt + delivery − due key ], and a retry by the endpoint's schedule
 //! ```
 //!
-//! Deliveries are made in the commit that tells their event ([`make`]), in partitions of the telling node, and
-//! tried by their partition's owner ([`send`]). In memory stands one entry for each endpoint that has work in a
-//! partition ([`lines`]), however much that is; each is served by a task of its own, so that one that is dead
-//! delays no other. An attempt is booked in one commit that takes its due key away ([`settle`]): once, and by the
-//! owner. Posted it may be twice, when a crash comes between.
+//! Deliveries are created in the commit that dispatches their event ([`new_deliveries`]), in partitions of the dispatching node,
+//! and are sent by the partition's owner ([`endpoint_worker`]). Memory holds one entry per endpoint with work in a partition
+//! ([`endpoint_queues`]), however many deliveries it has. Each endpoint is served by its own task, so a dead one delays no other.
+//!
+//! Webhook attempts are recorded exactly once, by the owner, in a commit that deletes the due key ([`attempt_outcomes`]). The
+//! HTTP POST is at-least-once: it is repeated after a crash before that commit.
 
-pub mod desk;
-mod destination;
-pub mod follow;
-pub(crate) mod lines;
-pub(crate) mod make;
+mod attempt_outcomes;
+mod delivery_target;
+pub(crate) mod endpoint_queues;
+mod endpoint_worker;
+pub mod endpoints;
+pub(crate) mod new_deliveries;
 mod payload;
-mod places;
+mod post_limits;
 mod replay;
-mod send;
-mod settle;
+pub mod stream_subscribers;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use dns::seal::Vault;
+use dns::secrets::Vault;
 use jiff::Timestamp;
 use mail::id::{AccountId, WebhookId};
 use mail::webhook::{RetryPolicy, Webhook};
 use store::engine::{ReadError, Store};
 use store::webhook::WebhookSetVersion;
 
-use crate::courier::http::{HttpClient, UrlRules};
-use follow::StreamSubscribers;
-use lines::EndpointQueues;
+use crate::client::http::{HttpClient, UrlRules};
+use endpoint_queues::EndpointQueues;
 use payload::PayloadCache;
-use places::PostLimits;
+use post_limits::PostLimits;
+use stream_subscribers::StreamSubscribers;
 
-pub use desk::WebhookError;
-pub use destination::postback_endpoint_id;
+pub use delivery_target::postback_endpoint_id;
+pub use endpoints::WebhookError;
 pub use replay::ReplaySelection;
 
-/// How long one attempt may take (completions-email.md 2.11).
+/// Timeout of an attempt (completions-email.md 2.11).
 pub const ATTEMPT_MAX: Duration = Duration::from_secs(15);
-/// Posts under way at once, to all endpoints together …
+/// Concurrent POSTs to all endpoints …
 const POSTS_MAX: usize = 1_024;
 /// … and to those of one account.
 const POSTS_PER_ACCOUNT_MAX: usize = 256;
-/// Accounts whose endpoints are kept in memory.
+/// Accounts whose endpoints are cached.
 const ACCOUNTS_MAX: usize = 10_000;
-/// For so long after something was delivered or followed telling does not dawdle.
+/// Time after a delivery or subscription in which events are dispatched with a short delay.
 const LISTENER_TTL_S: i64 = 600;
 
-/// The waits before each attempt that are the contract's (email-api.md, "Limits").
+/// Waits before each attempt (email-api.md, "Limits").
 pub const RETRY_SCHEDULE: [Duration; 5] = [
     Duration::ZERO,
     Duration::from_secs(5),
@@ -63,7 +64,7 @@ pub const RETRY_SCHEDULE: [Duration; 5] = [
     Duration::from_secs(120),
     Duration::from_secs(120),
 ];
-/// The long ladder: eight attempts in 27.6 hours.
+/// Extended schedule: eight attempts in 27.6 hours.
 const RETRY_SCHEDULE_EXTENDED: [Duration; 8] = [
     Duration::ZERO,
     Duration::from_secs(5),
@@ -75,20 +76,19 @@ const RETRY_SCHEDULE_EXTENDED: [Duration; 8] = [
     Duration::from_secs(36_000),
 ];
 
-/// What webhooks need.
+/// Dependencies of the webhook sender.
 pub struct WebhooksParts {
-    /// Posts.
     pub client: HttpClient,
-    /// Seals secrets.
+    /// Seals the endpoints' secrets.
     pub vault: Arc<Vault>,
-    /// The waits before each attempt, unless an endpoint asks for the long ladder.
+    /// Waits before each attempt, unless an endpoint selects the extended schedule.
     pub retry_schedule: Vec<Duration>,
 }
 
-/// An account's endpoints, and as of which version of them.
+/// Endpoints of an account, with their version.
 type CachedEndpoints = (WebhookSetVersion, Arc<Vec<Webhook>>);
 
-/// The webhooks of all accounts.
+/// Webhook state of all accounts.
 pub(crate) struct WebhookSender {
     client: HttpClient,
     vault: Arc<Vault>,
@@ -99,12 +99,11 @@ pub(crate) struct WebhookSender {
     post_limits: PostLimits,
     endpoints: Mutex<HashMap<AccountId, CachedEndpoints>>,
     secrets: Mutex<HashMap<WebhookId, (String, Arc<str>)>>,
-    /// Until when, in seconds, telling is eager.
+    /// Time, in seconds since 1970, until which events are dispatched with a short delay.
     listeners_until_s: AtomicI64,
 }
 
 impl WebhookSender {
-    /// What seals secrets.
     pub(crate) fn vault(&self) -> &Arc<Vault> {
         &self.vault
     }
@@ -124,17 +123,16 @@ impl WebhookSender {
         }
     }
 
-    /// Which URLs may be posted to.
+    /// Rules for the URLs of endpoints.
     pub(crate) fn url_rules(&self) -> UrlRules {
         self.client.rules()
     }
 
-    /// Who posts, and gets.
     pub(crate) fn client(&self) -> &HttpClient {
         &self.client
     }
 
-    /// The waits before each attempt.
+    /// Waits before each attempt by a retry policy.
     fn retry_schedule(&self, policy: RetryPolicy) -> &[Duration] {
         match policy {
             RetryPolicy::Default => &self.retry_schedule,
@@ -142,17 +140,17 @@ impl WebhookSender {
         }
     }
 
-    /// Somebody wants to hear what happens.
+    /// Notes that an endpoint or subscriber is waiting for events.
     fn note_listener(&self, now: Timestamp) {
         self.listeners_until_s.store(now.as_second().saturating_add(LISTENER_TTL_S), Ordering::Relaxed);
     }
 
-    /// Whether events are told without gathering many, because somebody waits for them.
+    /// True if events are dispatched with a short delay because an endpoint or subscriber is waiting.
     pub(crate) fn has_listeners(&self, now: Timestamp) -> bool {
         self.listeners_until_s.load(Ordering::Relaxed) > now.as_second()
     }
 
-    /// The endpoints of an account, as of a version.
+    /// Returns an account's endpoints as of a version, from the cache if possible.
     async fn endpoints(
         &self,
         store: &Store,
@@ -168,7 +166,7 @@ impl WebhookSender {
                 return Ok(Arc::clone(endpoints));
             }
         }
-        // Read after the version: what is kept is that version's or a newer one's, and then read again.
+        // The list is read after the version: it is of that version or newer, and a newer one is read again later.
         let endpoints = Arc::new(store::webhook::list(store, account).await?);
         let mut known = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= ACCOUNTS_MAX {
@@ -178,7 +176,7 @@ impl WebhookSender {
         Ok(endpoints)
     }
 
-    /// The text of a secret that lies sealed.
+    /// Unseals a secret, or returns it from the cache.
     fn unseal_secret(&self, id: WebhookId, sealed: &str) -> Option<Arc<str>> {
         use base64::Engine as _;
         let known = |secrets: &HashMap<WebhookId, (String, Arc<str>)>| {
@@ -200,7 +198,7 @@ impl WebhookSender {
     }
 }
 
-/// A number of an id's that spreads: its random part.
+/// Returns the random part of an id, as a well distributed hash.
 fn random_part(id: WebhookId) -> u64 {
     let [.., a, b, c, d, e, f, g, h] = id.to_bytes();
     u64::from_be_bytes([a, b, c, d, e, f, g, h])

@@ -1,15 +1,16 @@
-//! The worker: from accepted mail to connections, and from due tasks on disk back into memory.
+//! Worker: shared state and lifecycle of delivery, from accepted mail to connections and from due tasks on disk back
+//! into memory.
 //!
 //! ```text
-//! accept ─► reserve ─[commit]─► dispatch ─► site ─► connection (attempt.rs) ─► settle
-//!              │ no room                ▲
-//!              ▼                        │ a slice at a time, when there is room
-//!          scheduled (one entry a queue, tasks on disk) ◄─ put off
+//! accept ─► reserve ─[commit]─► dispatch ─► ready queue ─► connection (attempt.rs) ─► outcome
+//!              │ no memory              ▲
+//!              ▼                        │ a page at a time, while there is memory
+//!          due index (one entry per queue, tasks on disk) ◄─ defer
 //! ```
 //!
-//! Fresh mail goes out from memory; the store is read for retries, after a restart, and for what found
-//! no room. Memory is bounded by places for tasks ([`crate::flight`]), by bytes of messages
-//! ([`crate::bodies`]) and by connections; reservation.rs, dispatch.rs and refill.rs are the steps.
+//! Fresh mail is sent from memory. The store is read for retries, after a restart, and for tasks that found no memory.
+//! Memory is bounded by the number of tasks ([`crate::in_flight`]), by bytes of messages ([`crate::body_budget`]) and by
+//! connections. The steps are in reservation.rs, dispatch.rs and refill.rs.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
@@ -22,8 +23,8 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::DomainName;
 use mail::classify::ReplyRules;
-use mail::given_name::SmarthostName;
 use mail::outage::Outage;
+use mail::slug::SmarthostName;
 use mail::task::{QueueName, Task};
 use mail::verp::VerpKey;
 use store::engine::{Key, Store};
@@ -31,107 +32,100 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::appointments::PartitionTimers;
-use crate::automations::ears::TriggerIndex;
-use crate::bodies::BodyBudget;
+use crate::automations::trigger_index::TriggerIndex;
+use crate::body_budget::BodyBudget;
+use crate::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use crate::clock::Clock;
-use crate::courier::smtp::{SmtpDialer, TlsSecurityLevel};
+use crate::credential_auth::{AccessRevisions, LastUsedWriter};
 use crate::delays::DelayTracker;
-use crate::destinations::DestinationPolicies;
+use crate::delivery_metrics::DeliveryMetrics;
+use crate::destination_policies::DestinationPolicies;
 use crate::dkim2::TransactionSigner;
+use crate::dsn_builder::DsnReporter;
+use crate::due_index::DueIndex;
 use crate::entropy::Entropy;
-use crate::figures::DeliveryMetrics;
-use crate::flight::InFlightTasks;
 use crate::holds::HoldCache;
+use crate::in_flight::InFlightTasks;
 use crate::last_hour::Counts;
 use crate::lease::Leases;
 use crate::lookup_failures::LookupFailures;
 use crate::membership::{HEARTBEAT_INTERVAL, KnownNodes, LeaseError, Membership};
-use crate::meter::QuotaTracker;
-use crate::operate::WatchedCommands;
-use crate::pace::PaceLimits;
-use crate::plan::MxRouter;
-use crate::pools::{PoolSettings, SourcePools};
-use crate::porter::{AccessRevisions, LastUsedWriter};
+use crate::outbox::recent_events::RecentEvents;
+use crate::pacing::PaceLimits;
+use crate::partition_timers::PartitionTimers;
 use crate::product_events::ConversionExporter;
-use crate::report::DsnReporter;
-use crate::retry::RetrySchedule;
-use crate::scheduled::DueIndex;
-use crate::site::ReadyTask;
-use crate::tell::fresh::RecentEvents;
-use crate::tls_reports::TlsReporter;
-use crate::tls_sessions::TlsSessionStats;
+use crate::queue_admin::WatchedCommands;
+use crate::quota_tracker::QuotaTracker;
+use crate::ready_queue::ReadyTask;
+use crate::retry_schedule::RetrySchedule;
+use crate::routing::MxRouter;
+use crate::source_pools::{PoolSettings, SourcePools};
+use crate::tls_reporter::TlsReporter;
+use crate::tls_session_stats::TlsSessionStats;
 use crate::webhooks::{WebhookSender, WebhooksParts};
 
-/// How long a stop waits for attempts under way: a mail host may take ten minutes for a final reply,
-/// and the service manager does not wait so long.
+/// Longest wait for attempts in progress at shutdown. A mail host may take ten minutes for its final reply, but the
+/// service manager does not wait that long.
 const DRAIN_MAX: Duration = Duration::from_secs(8);
-/// How often is looked for partitions whose recipients are to be counted.
+/// Interval for checking which partitions need a count of their recipients.
 const COUNT_AGAIN: Duration = Duration::from_secs(2);
-/// And then for what was cut off to be booked.
+/// Additional wait for the commits of aborted attempts.
 const COMMIT_MAX: Duration = Duration::from_secs(1);
 
-/// The worker's limits and manners.
+/// Settings of the worker.
 #[derive(Debug, Clone)]
 pub struct WorkerSettings {
-    /// Our name: says EHLO, reports failures.
+    /// Host name for EHLO and DSNs.
     pub hostname: DomainName,
-    /// What may change while it runs.
+    /// Policy that may be reloaded at runtime.
     pub delivery_policy: DeliveryPolicy,
-    /// How fast a site is served, by the domain of its first host; `None` is all others.
+    /// Pace by the domain of a ready queue's first host; `None` for all others.
     pub pace: Vec<(Option<DomainName>, PaceLimits)>,
-    /// What TLS is asked of every site.
+    /// TLS level for all hosts.
     pub tls: TlsSecurityLevel,
-    /// Local addresses that mail leaves from that is of no other pool; none lets the system choose.
+    /// Local addresses of the default pool; if empty, the system chooses.
     pub source_addresses: Vec<std::net::IpAddr>,
-    /// The other pools.
+    /// Additional source pools.
     pub pools: Vec<PoolSettings>,
-    /// Tasks in memory at most.
+    /// Largest number of tasks in memory.
     pub in_flight_max: usize,
-    /// Tasks of one site in memory at most.
+    /// Largest number of tasks in one ready queue.
     pub ready_max: usize,
-    /// Connections to mail hosts at most.
+    /// Largest number of connections to mail hosts.
     pub connections_max: usize,
-    /// Bodies in memory at most, in bytes.
+    /// Largest size of buffered bodies, in bytes.
     pub body_bytes_max: usize,
 }
 
-/// What the operator may change while the worker runs.
+/// Policy that the operator may change while the worker runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryPolicy {
-    /// When to try again.
     pub schedule: RetrySchedule,
-    /// Nothing is tried: mail is accepted and stays.
+    /// Pauses delivery: mail is accepted and stays queued.
     pub paused: bool,
-    /// How long an email is kept after it was accepted.
+    /// Retention time of an email after its acceptance.
     pub retention: Duration,
-    /// What replies call for.
+    /// Rules that map replies to backpressure.
     pub shaping: ReplyRules,
 }
 
-/// What the worker is built from.
+/// Dependencies of the worker.
 pub struct WorkerParts {
-    /// Where everything lies.
     pub store: Store,
-    /// The time.
     pub clock: Clock,
-    /// Chance.
     pub entropy: Entropy,
-    /// Finds hosts.
     pub router: MxRouter,
-    /// Opens connections.
     pub dialer: SmtpDialer,
-    /// Signs return paths.
+    /// Key of the signed return paths.
     pub verp: VerpKey,
-    /// This node's name among others on the same store: new at every start.
+    /// Name of this node in the cluster, new at every start.
     pub node: String,
-    /// What webhooks need.
     pub webhooks: WebhooksParts,
-    /// The node that is known to be dead, because this one has taken its place.
+    /// Node that is known to be dead because this one replaces it.
     pub predecessor_node: Option<String>,
 }
 
-/// The worker.
+/// State shared by all parts of the queue.
 pub struct Worker {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
@@ -139,18 +133,18 @@ pub struct Worker {
     pub(crate) router: MxRouter,
     pub(crate) dialer: SmtpDialer,
     pub(crate) verp: VerpKey,
-    /// Signs each transaction, where mail is signed at all.
+    /// Signer of transactions (DKIM2), if enabled.
     pub(crate) transaction_signer: std::sync::OnceLock<TransactionSigner>,
-    /// How much accounts may keep, once there is a hall.
-    pub(crate) storage_quotas: std::sync::OnceLock<Arc<crate::quota::StorageQuotaTracker>>,
+    /// Storage quotas, set when the intake is created.
+    pub(crate) storage_quotas: std::sync::OnceLock<Arc<crate::storage_quota::StorageQuotaTracker>>,
     pub(crate) settings: WorkerSettings,
     delivery_policy: watch::Sender<Arc<DeliveryPolicy>>,
     pub(crate) in_flight: InFlightTasks,
     pub(crate) due_index: DueIndex,
     pub(crate) stop: CancellationToken,
-    /// No host is waited for any more.
+    /// Cancelled when attempts must not wait for hosts any more.
     pub(crate) abort: CancellationToken,
-    /// Whatever still runs is dropped.
+    /// Cancelled when all remaining tasks are dropped.
     end: CancellationToken,
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) bodies: BodyBudget,
@@ -158,70 +152,62 @@ pub struct Worker {
     panicked: AtomicBool,
     pub(crate) metrics: DeliveryMetrics,
     pub(crate) outcome_recorded: Notify,
-    /// Events wait to be told.
+    /// Wakes the outbox dispatcher.
     pub(crate) outbox_wakeup: Notify,
-    /// Those, as far as they are in memory.
     pub(crate) recent_events: RecentEvents,
-    /// One at a time tells.
+    /// Serialises dispatching.
     pub(crate) dispatch_lock: tokio::sync::Mutex<()>,
-    /// All events in our partitions that are older were told, in milliseconds since 1970; 0 before it is known.
+    /// Time, in milliseconds since 1970, before which all events of owned partitions are dispatched; 0 until it is
+    /// known.
     pub(crate) dispatched_until_ms: AtomicI64,
     pub(crate) quota_tracker: QuotaTracker,
-    /// What senders are still to be told.
     pub(crate) dsn_reporter: DsnReporter,
-    /// A list of suppressions was handed in.
+    /// Wakes the suppression import.
     pub(crate) import_wakeup: Notify,
-    /// Product events and visits wait to be counted.
+    /// Wakes the aggregation of product events and visits.
     pub(crate) analytics_wakeup: Notify,
-    /// One at a time counts.
+    /// Serialises aggregation.
     pub(crate) aggregation_lock: tokio::sync::Mutex<()>,
-    /// Conversions wait to be exported.
+    /// Wakes the conversion export.
     pub(crate) export_wakeup: Notify,
-    /// By what, if they are.
+    /// Exporter, if exports are enabled.
     pub(crate) exporter: std::sync::OnceLock<ConversionExporter>,
-    /// Events on their way to endpoints.
     pub(crate) webhooks: WebhookSender,
-    /// When each partition is to be looked at for notices to owners.
+    /// Next scan of each partition for owner alerts.
     pub(crate) owner_alert_timers: PartitionTimers,
-    /// When each partition is to be looked at for mail that has passed its deadline.
+    /// Next scan of each partition for expired mail.
     pub(crate) deadline_timers: PartitionTimers,
-    /// Queues whose senders are to hear that their mail is delayed.
+    /// Queues that may need a delay event.
     pub(crate) delays: DelayTracker,
-    /// How TLS went, as far as it is not on disk.
     pub(crate) tls_session_stats: TlsSessionStats,
-    /// Who tells it, if anybody does.
+    /// TLS reporter, if reports are enabled.
     pub(crate) tls_reporter: std::sync::OnceLock<TlsReporter>,
-    /// What automations hear, and when they have something to do.
+    /// Triggers and timers of automations.
     pub(crate) trigger_index: TriggerIndex,
-    /// When credentials were last used.
     pub(crate) last_used: LastUsedWriter,
-    /// How often who accounts let in was changed.
     pub(crate) access_revisions: AccessRevisions,
     pub(crate) leases: Arc<Leases>,
     membership: tokio::sync::Mutex<Option<Membership>>,
-    /// Something is ordered about many tasks.
+    /// Wakes the execution of bulk commands.
     pub(crate) bulk_command_wakeup: Notify,
-    /// Some of it was carried out.
+    /// Signals progress of bulk commands.
     pub(crate) bulk_command_progressed: Notify,
-    /// How far, for whoever watches.
     pub(crate) watched_commands: WatchedCommands,
-    /// What the operator has ordered about destinations.
     pub(crate) destinations: DestinationPolicies,
-    /// What holds mail back.
+    /// Holds of accounts and of the whole queue.
     pub(crate) holds: HoldCache,
-    /// Where mail leaves from.
     pub(crate) pools: SourcePools,
-    /// Which smarthosts do not answer, for the log. The configuration bounds how many there are.
+    /// Unreachable smarthosts, for the log. Their number is bounded by the configuration.
     pub(crate) smarthost_outages: Mutex<HashMap<SmarthostName, Outage>>,
     pub(crate) resolving: Mutex<HashMap<DomainName, Vec<ReadyTask>>>,
-    /// Which domains' mail hosts could not be looked up.
+    /// Domains whose MX lookup fails.
     pub(crate) lookup_failures: LookupFailures,
-    /// Where the rows lie that are no tasks, as far as they were told.
+    /// Keys of undecodable task rows that were logged.
     pub(crate) quarantined: Mutex<HashSet<Key>>,
 }
 
 impl Worker {
-    /// Puts a worker together; [`Worker::start`] sets it going.
+    /// Creates a worker; [`Worker::start`] starts it.
     #[must_use]
     pub fn new(parts: WorkerParts, settings: WorkerSettings) -> Arc<Self> {
         let leases = Arc::<Leases>::default();
@@ -285,8 +271,8 @@ impl Worker {
         })
     }
 
-    /// Takes this node's share of the work, and finds the queues in it. Returns when it has a share: at once,
-    /// unless other nodes have everything and must give some up first.
+    /// Joins the cluster: acquires this node's share of the partitions and loads their queues. Returns when it owns a
+    /// partition, which takes longer only if other nodes own all of them and must release some first.
     ///
     /// # Errors
     /// The store cannot be read or written.
@@ -309,7 +295,7 @@ impl Worker {
         })
     }
 
-    /// Begins to deliver.
+    /// Starts delivery and all background jobs.
     pub fn start(self: &Arc<Self>) {
         let worker = Arc::clone(self);
         self.spawn(async move { worker.run_retention().await });
@@ -345,57 +331,58 @@ impl Worker {
         self.spawn(async move { worker.run_queue_loader().await });
     }
 
-    /// Looks at the other nodes until the worker stops.
+    /// Polls the cluster until the worker stops.
     async fn run_membership(self: Arc<Self>) {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(HEARTBEAT_INTERVAL) => {}
                 () = self.stop.cancelled() => return,
             }
-            let looked = tokio::select! {
-                looked = self.poll_cluster() => looked,
+            let polled = tokio::select! {
+                polled = self.poll_cluster() => polled,
                 () = self.stop.cancelled() => return,
             };
-            if let Err(error) = looked {
-                store::warn_unless_away!(self.store, %error, "the other nodes cannot be seen");
+            if let Err(error) = polled {
+                store::warn_unless_away!(self.store, %error, "cannot poll the cluster; retrying");
             }
         }
     }
 
-    /// Looks once at the other nodes, takes over what is ours to take, and follows what they left word about.
+    /// Polls the cluster once: takes over free partitions, loads their queues, and applies hints and orders of other
+    /// nodes.
     ///
     /// # Errors
     /// The store cannot be read or written.
     pub async fn poll_cluster(self: &Arc<Self>) -> Result<(), LeaseError> {
         let mut membership = self.membership.lock().await;
         let Some(member) = membership.as_mut() else { return Ok(()) };
-        // Before there is anything to send.
+        // Load holds before any task can be sent.
         self.reload_holds().await?;
         let nodes = self.leases.nodes();
-        let looked = member.poll(|partition| self.in_flight.attempting_in(partition)).await;
+        let polled = member.poll(|partition| self.in_flight.attempting_in(partition)).await;
         drop(membership);
         if self.leases.nodes() != nodes {
             self.rebalance_pace();
         }
         self.store.queue_counts().track(&self.leases.held());
-        // What cannot be read now is read at the next look: nobody else knows of these queues.
+        // A read error is retried at the next poll, because no other node loads these queues.
         for partition in self.leases.unloaded() {
             self.store.queue_counts().doubt(partition);
             self.load_due_index(partition).await?;
             self.load_endpoint_queues(partition).await?;
             self.dsn_reporter.scan_partition(partition);
-            // What another node has put there meanwhile is looked for, too.
+            // Scan again for rows that another node may have added.
             self.deadline_timers.reset(partition);
             self.owner_alert_timers.reset(partition);
             self.leases.mark_loaded(partition);
         }
-        looked?;
+        polled?;
         self.reload_destinations().await?;
         self.reload_pools().await?;
         if self.store.is_shared() { self.apply_hints().await } else { Ok(()) }
     }
 
-    /// Returns when a look has changed something, or would have.
+    /// Waits for a change of membership, or for one heartbeat interval.
     pub(crate) async fn wait_for_membership_change(&self) {
         let changed = self.leases.changed();
         let _ = tokio::time::timeout(HEARTBEAT_INTERVAL, changed).await;
@@ -411,7 +398,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Reads the tasks of partitions that are not counted yet, a slice at a time, until the worker stops.
+    /// Counts the tasks of uncounted partitions, a page at a time, until the worker stops.
     async fn keep_counts(self: Arc<Self>) {
         loop {
             match self.store.queue_counts().read(&self.store, self.clock.now()).await {
@@ -422,7 +409,7 @@ impl Worker {
                     () = self.stop.cancelled() => return,
                 },
                 Err(error) => {
-                    store::warn_unless_away!(self.store, %error, "queued recipients cannot be counted");
+                    store::warn_unless_away!(self.store, %error, "cannot count queued recipients; retrying");
                     tokio::select! {
                         () = tokio::time::sleep(COUNT_AGAIN) => {}
                         () = self.stop.cancelled() => return,
@@ -435,58 +422,58 @@ impl Worker {
         }
     }
 
-    /// From now on reports about TLS are made, by this one. The first word counts.
+    /// Enables TLS reports. Only the first call has an effect.
     pub fn set_tls_reporter(&self, reporter: TlsReporter) {
         let _ = self.tls_reporter.set(reporter);
     }
 
-    /// The manners of this moment.
+    /// The current policy.
     #[must_use]
     pub fn delivery_policy(&self) -> Arc<DeliveryPolicy> {
         Arc::clone(&self.delivery_policy.borrow())
     }
 
-    /// Takes on other manners; attempts under way are finished.
+    /// Replaces the policy; attempts in progress finish under the old one.
     pub fn reload_policy(&self, manners: DeliveryPolicy) {
         self.delivery_policy.send_replace(Arc::new(manners));
     }
 
-    /// Hears when the manners change.
+    /// Subscribes to changes of the policy.
     pub(crate) fn watch_policy(&self) -> watch::Receiver<Arc<DeliveryPolicy>> {
         self.delivery_policy.subscribe()
     }
 
-    /// Whether nothing is to be tried: the configuration says so, or the queue is held.
+    /// True if delivery is paused by the configuration or the queue is held.
     pub(crate) fn is_paused(&self) -> bool {
         self.delivery_policy.borrow().paused || self.holds.is_queue_held()
     }
 
-    /// Whether nothing more is to be begun, for now or for good.
+    /// True if no new attempt may begin.
     pub(crate) fn is_stopped_or_paused(&self) -> bool {
         self.stop.is_cancelled() || self.is_paused()
     }
 
-    /// Returns when delivery is not paused, or ends.
+    /// Waits until delivery is not paused, or stops.
     pub(crate) async fn wait_unpaused(&self) {
-        let (mut manners, mut hold) = (self.watch_policy(), self.holds.watch_queue());
+        let (mut policy, mut hold) = (self.watch_policy(), self.holds.watch_queue());
         while self.is_paused() {
-            // The senders are ours: they are not gone while we wait.
+            // `changed` cannot fail, because this worker owns the senders.
             tokio::select! {
-                _ = manners.changed() => {}
+                _ = policy.changed() => {}
                 _ = hold.changed() => {}
                 () = self.stop.cancelled() => return,
             }
         }
     }
 
-    /// Finishes the attempts that are under way and returns; those that take longer than
-    /// [`DRAIN_MAX`] are cut off: those that may have arrived are booked as unconfirmed, all others are
-    /// tried anew after the next start. What waits stays on disk.
+    /// Stops delivery after attempts in progress have finished. Those that take longer than [`DRAIN_MAX`] are aborted:
+    /// attempts that may have been delivered are recorded as unconfirmed, all others are repeated after the next start.
+    /// Waiting tasks stay on disk.
     pub async fn drain(&self) {
         self.drain_within(DRAIN_MAX).await;
     }
 
-    /// [`Self::drain`] with another patience.
+    /// Like [`Self::drain`], with another time limit.
     pub fn drain_within(&self, patience: Duration) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.stop.cancel();
@@ -498,86 +485,85 @@ impl Worker {
                     self.tasks.wait().await;
                 }
             }
-            // What the last attempts have shown.
+            // Write the TLS session counts of the last attempts.
             let _ = tokio::time::timeout(COMMIT_MAX, self.flush_tls_stats()).await;
-            // Nothing is under way any more: others go on from here at their next look.
+            // Nothing is in progress any more: other nodes take over at their next poll.
             if let Some(member) = self.membership.lock().await.take()
                 && self.store.is_shared()
             {
-                // A database that is away is not waited for: then the others wait until the lease is over.
+                // Do not wait for an unreachable database: other nodes then take over when the lease expires.
                 let _ = tokio::time::timeout(HEARTBEAT_INTERVAL, member.leave()).await;
             }
         })
     }
 
-    /// Runs something that ends when the worker is drained.
+    /// Spawns a task that ends when the worker is drained.
     ///
-    /// A bug that panics takes what its task held with it (a connection's count, a place in memory), so
-    /// nothing can be trusted to go on: delivery stops, and whoever runs the worker starts anew from disk.
+    /// A panic may leak what the task held, such as a connection count or memory. So delivery stops, and the process
+    /// has to be restarted from the state on disk.
     pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(self: &Arc<Self>, work: F) {
         let end = self.end.clone();
         let worker = Arc::clone(self);
-        // Boxed once: every layer around it would copy its kilobytes.
+        // Boxed once, because every wrapper would copy the future's kilobytes.
         let work = Box::pin(work);
         self.tasks.spawn(async move {
             let ended = AssertUnwindSafe(end.run_until_cancelled(work)).catch_unwind().await;
             if ended.is_err() {
-                tracing::error!("a task of the queue panicked: delivery stops, and begins anew after a restart");
+                tracing::error!("a queue task panicked: delivery stopped; restart the server");
                 worker.panicked.store(true, Ordering::Release);
                 worker.stop.cancel();
             }
         });
     }
 
-    /// Whether delivery has ended for good, by a bug or by the store, and only a restart helps.
+    /// True if delivery has stopped permanently because of a panic and a restart is needed.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.panicked.load(Ordering::Acquire)
     }
 
-    /// Gives back a task's place, untried or unbooked, and has its queue looked at: whatever its row is
-    /// by now, disk knows.
+    /// Releases a task without an outcome and reloads its queue from disk.
     pub(crate) fn release_task(&self, task: &Task) {
         self.in_flight.finish(task.id);
         self.reload_later(task);
     }
 
-    /// Has a task's queue looked at: whatever its row is by now, disk knows.
+    /// Schedules the task's queue to be read from disk: the stored row is authoritative.
     pub(crate) fn reload_later(&self, task: &Task) {
         let queue = task.queue_name();
         let start = store::task::due_start(&queue, Timestamp::UNIX_EPOCH);
         self.due_index.add(queue, self.clock.now(), start);
     }
 
-    /// Returns after the next settlement. What settles once this is called counts, also before the
-    /// future is first polled: so a caller asks for it, looks, and waits, and misses nothing.
+    /// Resolves after the next outcome. Outcomes after this call count even before the future is first polled, so a
+    /// caller can create it, check a condition and then wait without missing one.
     pub fn next_outcome(&self) -> impl Future<Output = ()> + '_ {
         self.outcome_recorded.notified()
     }
 
-    /// Says that an event was recorded: it is told now.
+    /// Wakes the outbox dispatcher after an event was recorded.
     pub fn notify_outbox(&self) {
         self.outbox_wakeup.notify_one();
     }
 
-    /// The partitions that are ours.
+    /// The partition leases of this node.
     #[must_use]
     pub fn leases(&self) -> &Leases {
         &self.leases
     }
 
-    /// Whether nothing of a queue is read before a later time.
+    /// True if the next scan of a queue is in the future.
     #[must_use]
     pub fn is_deferred(&self, queue: &QueueName) -> bool {
         self.due_index.due_of(queue).is_some_and(|due| due > self.clock.now())
     }
 
-    /// Says that a task lies on disk and when it is due.
+    /// Adds a task on disk to the due index.
     pub(crate) fn schedule_task(&self, task: &Task) {
         self.due_index.add(task.queue_name(), task.due, store::task::key_of(task));
     }
 
-    /// Tasks in memory that do not wait for a destination which is left alone.
+    /// Number of tasks in memory, except those in unavailable ready queues.
     #[must_use]
     pub fn active_tasks(&self) -> usize {
         let now = self.clock.now();
@@ -590,13 +576,13 @@ impl Worker {
         self.in_flight.len().saturating_sub(waiting)
     }
 
-    /// What this node did within the last hour.
+    /// Counters of this node over the last hour.
     #[must_use]
     pub fn last_hour(&self) -> Counts {
         self.metrics.last_hour.sum(self.clock.now())
     }
 
-    /// Tasks in memory, bytes of bodies in memory, queues with tasks on disk.
+    /// Tasks in memory, bytes of bodies in memory, and queues with tasks on disk.
     #[must_use]
     pub fn memory_load(&self) -> (usize, usize, usize) {
         (self.in_flight.len(), self.bodies.buffered_bytes(), self.due_index.len())

@@ -1,14 +1,14 @@
-//! What a session costs without a socket: commands per second, and messages of 10 KB per second.
+//! Benchmarks sessions without a socket: commands per second, and messages of 10 KB per second.
 //!
 //! `cargo bench -p smtp` prints one line for each; the best of several rounds counts.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use smtp::answers::{Hook, HookVerdict};
-use smtp::budget::ContentBudget;
-use smtp::inbox::LineFramer;
+use smtp::content_budget::ContentBudget;
+use smtp::handler::{Hook, HookVerdict};
 use smtp::limits::SessionLimits;
+use smtp::line_framer::LineFramer;
 use smtp::replies::ReplyBuffer;
 use smtp::session::{Input, SessionAction, SmtpSession};
 use smtp::settings::{ListenerRole, SessionSettings};
@@ -35,7 +35,7 @@ impl Talk {
         talk
     }
 
-    /// One read, one write: how the listener does it.
+    /// Sends the bytes like the listener: one read and one write.
     fn send(&mut self, bytes: &[u8]) {
         self.inbox.push(bytes);
         let mut next = SessionAction::Read;

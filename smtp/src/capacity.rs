@@ -1,29 +1,28 @@
-//! What all SMTP listeners of the process share, divided by kind of listener.
+//! Divides the sessions and the content memory of the process among the kinds of listeners.
 //!
-//! Sessions and content memory are configured as one number each. Submission and MX have two parts of it each, relay
-//! has one; a kind of listener that is not open has none. So strangers at MX take nothing from those who send.
+//! Each of the two is configured as one number. Submission and MX have weight 2, relay has weight 1, and a kind of
+//! listener that is not open has weight 0. So untrusted clients at MX take no capacity from users who send.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::budget::ContentBudget;
-use crate::peers::{ConnectionLimiter, MX_SITE_DIVISOR};
-use crate::quota::QuotaBounds;
+use crate::connection_limiter::{ConnectionLimiter, MX_SITE_DIVISOR};
+use crate::content_budget::ContentBudget;
+use crate::fair_share::QuotaBounds;
 use crate::settings::ListenerRole;
 
-/// What there is for all listeners.
+/// The configured totals for all listeners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CapacityLimits {
-    /// Sessions.
     pub sessions_max: usize,
-    /// Bytes of content in memory.
+    /// Bytes of message content in memory.
     pub bytes_max: usize,
-    /// The largest message at submission and relay.
+    /// The largest message at submission and relay, in bytes.
     pub message_bytes_max: u64,
-    /// The largest message at MX.
+    /// The largest message at MX, in bytes.
     pub mx_message_bytes_max: u64,
 }
 
-/// The parts.
+/// The connection limiter and the content budgets, one per kind of listener.
 #[derive(Debug)]
 pub struct Capacity {
     connections: Arc<ConnectionLimiter>,
@@ -33,7 +32,7 @@ pub struct Capacity {
     allocation: Mutex<CapacityAllocation>,
 }
 
-/// How it is divided now.
+/// The totals and the open kinds of listeners among which they are divided.
 #[derive(Debug)]
 struct CapacityAllocation {
     limits: CapacityLimits,
@@ -41,7 +40,7 @@ struct CapacityAllocation {
 }
 
 impl Capacity {
-    /// Divides it among the kinds of listeners that will be opened. Sessions are numbered from `first_session`.
+    /// Divides the limits among the listeners that are added later. Session numbers start at `first_session`.
     #[must_use]
     pub fn new(sizes: CapacityLimits, first_session: u64) -> Self {
         let budget = |role: ListenerRole| ContentBudget::with_bounds(QuotaBounds::shared(0), role.name());
@@ -56,7 +55,7 @@ impl Capacity {
         capacity
     }
 
-    /// A listener of this kind is there: it gets its part.
+    /// Registers a listener of this role and divides the limits again.
     pub fn add_listener(&self, role: ListenerRole) {
         let mut divided = self.allocation();
         if !divided.open_roles.contains(&role) {
@@ -65,20 +64,18 @@ impl Capacity {
         }
     }
 
-    /// Divides so much from now on. What is held stays held.
+    /// Divides other limits from now on. Capacity that is already held stays held.
     pub fn resize(&self, sizes: CapacityLimits) {
         let mut divided = self.allocation();
         divided.limits = sizes;
         self.apply_allocation(&divided);
     }
 
-    /// The sessions of all kinds.
     #[must_use]
     pub fn connection_limiter(&self) -> &Arc<ConnectionLimiter> {
         &self.connections
     }
 
-    /// The content memory of a kind.
     #[must_use]
     pub fn content_budget(&self, role: ListenerRole) -> &Arc<ContentBudget> {
         match role {
@@ -106,7 +103,7 @@ impl Capacity {
                 ListenerRole::Submission | ListenerRole::Relay => sizes.message_bytes_max,
             };
             let largest = usize::try_from(largest).unwrap_or(usize::MAX);
-            // However little there is, a message of the largest size can be received.
+            // Each role can hold at least one message of the largest size, however small the total is.
             let all = part(sizes.bytes_max, role).max(largest);
             let each = if role == ListenerRole::Mx { (all / MX_SITE_DIVISOR).max(largest) } else { usize::MAX };
             self.content_budget(role).set_bounds(QuotaBounds { total: all, per_holder: each, sole_holder: largest });

@@ -1,40 +1,44 @@
-//! Receiving a message's content, by DATA (RFC 5321 4.5.2) and by BDAT (RFC 3030).
+//! Receives message content, by DATA (RFC 5321 4.5.2) and by BDAT (RFC 3030).
 //!
-//! Both keep what comes in one [`Content`], which grows against the limit of one message and the
-//! budget of all, and allocates what the budget granted, no more. [`DotReceiver`] looks for line ends with
-//! memchr and copies whole runs between the dots that it takes out; its state is one byte, so a chunk may end
-//! anywhere. [`ChunkReceiver`] counts.
+//! ```text
+//! DATA ─► DotReceiver ───┐
+//!                        ├─► ContentBuffer ─► (Bytes, MessageMemory)
+//! BDAT ─► ChunkReceiver ─┘        └─► MessageMemory (budget of all sessions)
+//! ```
 //!
-//! Lines end in CRLF and content ends in CRLF.CRLF, nothing else. A bare CR or LF is a flaw: the rest
-//! is read to the real end, so that nothing of it can pass for commands, and then refused.
+//! [`ContentBuffer`] is bounded by the size limit of one message and by the content budget. It allocates exactly as
+//! much as the budget grants. [`DotReceiver`] finds line ends with memchr and copies whole runs between the dots that
+//! it removes. Its state is one byte, so a chunk can end anywhere. [`ChunkReceiver`] checks line ends.
+//!
+//! Lines end only in CRLF, and DATA content ends only in CRLF.CRLF. Content with a bare CR or LF is read to its real
+//! end, so that no part of it can be taken for commands, and is then refused.
 
 use bytes::Bytes;
 use memchr::memchr2;
 
-use crate::budget::MessageMemory;
+use crate::content_budget::MessageMemory;
 use crate::limits::{CONTENT_BYTES_FIRST, DECLARED_BYTES_TRUSTED, OVERRUN_FACTOR};
 use crate::replies;
 
-/// Room for a message grows by so much, or by a quarter of it.
+/// A buffer grows by this many bytes, or by a quarter of its size if that is more.
 const GROW_BYTES: usize = 1 << 20;
-/// Unused room that a message may keep beside half its size.
+/// Unused capacity that a finished message may keep, in addition to half its size.
 const SLACK_BYTES_MAX: usize = 1024;
 
-/// Why content is not taken.
+/// The reason why content is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentError {
-    /// A CR without LF, or an LF without CR.
     BareLineEnd,
-    /// A NUL (RFC 6152 2): some hosts drop it, and then a dot that it stood before ends the message.
+    /// A NUL (RFC 6152 2). Some hosts drop it, and a dot after it could then end the message.
     Nul,
-    /// Larger than a message may be.
+    /// Larger than the size limit of a message.
     TooLarge,
-    /// The budget has no more for it, or it was cut off for one that comes faster.
+    /// The content budget is exhausted, or the message was aborted in favour of another.
     InsufficientMemory,
 }
 
 impl ContentError {
-    /// Which of two flaws is told.
+    /// The error with the higher precedence is reported.
     fn precedence(self) -> u8 {
         match self {
             Self::BareLineEnd => 2,
@@ -53,23 +57,23 @@ impl ContentError {
     }
 }
 
-/// Content on its way in.
+/// The content received so far.
 #[derive(Debug)]
 pub struct ContentBuffer {
-    /// Its capacity is never more than `held` is: it grows by just so much as is granted.
+    /// Its capacity never exceeds the bytes that `memory` holds: it grows by exactly what the budget grants.
     bytes: Vec<u8>,
     bytes_max: u64,
-    /// So large it will be, as far as is known.
+    /// The expected size: SIZE if the client declared it, else `bytes_max`.
     expected: u64,
     memory: MessageMemory,
     received_bytes: u64,
     error: Option<ContentError>,
-    /// Not BINARYMIME: a NUL has no place in it.
+    /// False for BINARYMIME, which may contain NULs.
     is_text: bool,
 }
 
 impl ContentBuffer {
-    /// Nothing yet. `declared` is SIZE, when it was given.
+    /// Creates an empty buffer. `declared` is the SIZE parameter of MAIL.
     #[must_use]
     pub fn new(bytes_max: u64, declared: Option<u64>, mut memory: MessageMemory) -> Self {
         let first = declared.map_or(CONTENT_BYTES_FIRST, |size| {
@@ -87,26 +91,26 @@ impl ContentBuffer {
         }
     }
 
-    /// What is wrong with it so far.
+    /// The first or most significant error so far.
     #[must_use]
     pub fn error(&self) -> Option<ContentError> {
         self.error
     }
 
-    /// Whether so much came that reading to its end is no longer worth while.
+    /// Returns whether so much was received that reading to the end is no longer worthwhile.
     #[must_use]
     pub fn is_overrun(&self) -> bool {
         self.received_bytes > self.bytes_max.saturating_mul(OVERRUN_FACTOR)
     }
 
-    /// Bytes that came, kept or not.
+    /// Bytes received, whether stored or discarded.
     #[must_use]
     pub fn received_bytes(&self) -> u64 {
         self.received_bytes
     }
 
-    /// Makes it worthless; the memory goes back at once. What is wrong with the bytes outweighs
-    /// their number, so that the reply does not depend on how the network cut them.
+    /// Records the error, discards the content and releases its memory. Errors in the bytes take precedence over their
+    /// number, so that the reply does not depend on how the network split the content.
     fn reject(&mut self, flaw: ContentError) {
         if self.error.is_none_or(|known| flaw.precedence() > known.precedence()) {
             self.error = Some(flaw);
@@ -134,9 +138,9 @@ impl ContentBuffer {
         self.bytes.extend_from_slice(run);
     }
 
-    /// Makes room for so many bytes and some more: as many again, but from a mebibyte on no more than that or a quarter
-    /// of what there is, so that the copies are few and what is reserved in vain is little. Where a quarter is refused
-    /// a mebibyte does.
+    /// Reserves capacity for `size` bytes and some more. The buffer doubles up to a mebibyte. From there it grows by a
+    /// mebibyte or a quarter of its capacity, whichever is more. So copies are few, and little memory is reserved in
+    /// vain. If the budget refuses a quarter, a mebibyte is tried.
     fn reserve(&mut self, size: usize) -> bool {
         let capacity = self.bytes.capacity();
         let expected = if size as u64 <= self.expected { self.expected } else { self.bytes_max };
@@ -148,15 +152,15 @@ impl ContentBuffer {
         true
     }
 
-    /// The content, and its share of the budget; without another copy.
+    /// Returns the content and its memory, without another copy unless much capacity is unused.
     ///
     /// # Errors
-    /// The [`Flaw`].
+    /// The [`ContentError`] of the content.
     pub fn finish(mut self) -> Result<(Bytes, MessageMemory), ContentError> {
         match self.error {
             Some(flaw) => Err(flaw),
             None if !self.memory.complete() => Err(ContentError::InsufficientMemory),
-            // A small message in a large first allocation would keep all of it while it waits in the queue.
+            // A small message in a large first allocation would hold all of it while it waits in the queue.
             None if self.bytes.capacity() > self.bytes.len() / 2 * 3 + SLACK_BYTES_MAX => {
                 Ok((Bytes::copy_from_slice(&self.bytes), self.memory))
             }
@@ -165,20 +169,20 @@ impl ContentBuffer {
     }
 }
 
-/// Where in a line the next byte stands.
+/// Position of the next byte within its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DotState {
     LineStart,
-    /// Behind a dot at the start of a line; the dot is not kept.
+    /// After a dot at the start of a line; the dot is removed.
     Dot,
-    /// Behind dot and CR.
+    /// After the dot and a CR.
     DotCr,
     Middle,
-    /// Behind a CR.
+    /// After a CR.
     Cr,
 }
 
-/// Reads what follows DATA.
+/// Reads content after DATA and removes the dot stuffing.
 #[derive(Debug)]
 pub struct DotReceiver {
     state: DotState,
@@ -191,10 +195,10 @@ impl Default for DotReceiver {
 }
 
 impl DotReceiver {
-    /// Takes a chunk. `Some(n)` says that the content ended with the chunk's first `n` bytes; `None`
-    /// that all of it was content.
+    /// Processes a chunk. `Some(n)` means that the content ended with the chunk's first `n` bytes. `None` means that
+    /// the whole chunk was content.
     pub fn push(&mut self, chunk: &[u8], content: &mut ContentBuffer) -> Option<usize> {
-        // chunk[run..next] is content that is not yet kept.
+        // chunk[run..next] is content that is not yet appended.
         let (mut run, mut next) = (0, 0);
         while let Some(&byte) = chunk.get(next) {
             match self.state {
@@ -206,7 +210,7 @@ impl DotReceiver {
                 }
                 DotState::LineStart => self.state = DotState::Middle,
                 DotState::Dot if byte == b'\r' => {
-                    // Not kept: either it belongs to the end, or it is bare and spoils all.
+                    // Not appended: the CR either belongs to the end, or it is bare and the content is refused.
                     next += 1;
                     run = next;
                     self.state = DotState::DotCr;
@@ -238,7 +242,7 @@ impl DotReceiver {
                     if byte != b'\n' {
                         content.reject(ContentError::BareLineEnd);
                     }
-                    // The byte behind a bare CR is looked at again, as part of the line.
+                    // The byte after a bare CR is processed again, as part of the line.
                     next += usize::from(self.state != DotState::Middle);
                 }
             }
@@ -248,19 +252,20 @@ impl DotReceiver {
     }
 }
 
-/// Reads BDAT chunks: every byte counts, and, but for the body of BINARYMIME, lines end in CRLF here too (RFC 3030 3:
-/// the header is lines as ever). Readers differ in what a bare CR or LF is: one would see fields where another sees none.
+/// Reads BDAT chunks. Lines must end in CRLF here too, except in the body of a BINARYMIME message: its header consists
+/// of lines as in any message (RFC 3030 3). Parsers differ on a bare CR or LF: some would see header fields where
+/// others see none.
 #[derive(Debug, Default)]
 pub struct ChunkReceiver {
     after_cr: bool,
-    /// Bytes of the line that has begun.
+    /// Bytes of the current line were received.
     in_line: bool,
-    /// The empty line that ends the header has come.
+    /// The empty line that ends the header was received.
     is_body: bool,
 }
 
 impl ChunkReceiver {
-    /// Takes bytes of a chunk, all of them content.
+    /// Processes bytes of a chunk, all of which are content.
     pub fn push(&mut self, chunk: &[u8], binary: bool, content: &mut ContentBuffer) {
         let is_free = binary && self.is_body;
         if !is_free && !self.check_line_ends(chunk, binary) {
@@ -301,7 +306,7 @@ impl ChunkReceiver {
         true
     }
 
-    /// The last chunk has come: a CR at the very end is bare, and text gets the line end it lacks.
+    /// Ends the content after the last chunk. A CR at the very end is bare. Text without a final CRLF gets one.
     pub fn finish(&mut self, binary: bool, content: &mut ContentBuffer) {
         if binary && (self.is_body || !self.after_cr) {
             return;
@@ -317,13 +322,13 @@ impl ChunkReceiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{ContentBudget, MemoryReservation};
-    use crate::quota::QuotaHolder;
+    use crate::content_budget::{ContentBudget, MemoryReservation};
+    use crate::fair_share::QuotaHolder;
     use proptest::prelude::*;
     use std::sync::Arc;
     use tokio::time::Instant;
 
-    /// What a slow reader makes of the same bytes: the content or its flaw, and where it ends.
+    /// The result of a simple reference reader: the content or its error, and the position of its end.
     type Read = Option<(Result<Vec<u8>, ContentError>, usize)>;
 
     fn reserve(budget: &Arc<ContentBudget>) -> Arc<MemoryReservation> {
@@ -338,7 +343,7 @@ mod tests {
         for chunk in chunks {
             if let Some(n) = receiver.push(chunk, &mut content) {
                 let read = content.finish().map(|(bytes, _)| bytes.to_vec());
-                assert!(budget.free_bytes() == 1 << 20, "the budget is given back");
+                assert!(budget.free_bytes() == 1 << 20, "the budget is released");
                 return Some((read, before + n));
             }
             before += chunk.len();
@@ -346,8 +351,7 @@ mod tests {
         None
     }
 
-    /// RFC 5321 4.5.2, literally: find CRLF.CRLF (the CRLF before the content counts), then look at
-    /// each line.
+    /// RFC 5321 4.5.2, literally: finds CRLF.CRLF (the CRLF before the content counts), then checks each line.
     fn reference(bytes: &[u8], bytes_max: u64) -> Read {
         let mut with_start = b"\r\n".to_vec();
         with_start.extend_from_slice(bytes);
@@ -430,7 +434,7 @@ mod tests {
         );
     }
 
-    /// Room for a message of 24 MiB was doubled where a quarter more was held for it.
+    /// Regression: the buffer of a message of 24 MiB was doubled although only a quarter more was held for it.
     #[test]
     fn no_message_takes_more_memory_than_it_holds() {
         for (declared, size) in [(None, 24 << 20), (Some(24 << 20), 24 << 20), (Some(1), 10 << 10)] {
@@ -461,7 +465,7 @@ mod tests {
         assert_eq!(read(&[b".\r\n.\r\n"], false).as_deref(), Ok(&b".\r\n.\r\n"[..]));
         for bare in [&b"a\nb"[..], b"a\rb", b"a\r"] {
             assert_eq!(read(&[bare], false), Err(ContentError::BareLineEnd));
-            // The header is lines, whatever the body is.
+            // The header consists of lines, whatever the body is.
             assert_eq!(read(&[bare], true), Err(ContentError::BareLineEnd));
             let body = [b"A: b\r\n\r\n", bare].concat();
             assert_eq!(read(&[&body], true).as_deref(), Ok(&body[..]));

@@ -1,39 +1,42 @@
-//! The front door for mail: SMTP as a server (RFC 5321, RFC 6409).
+//! The SMTP server: submission, relay and MX (RFC 5321, RFC 6409).
 //!
 //! ```text
-//! socket ─► listener ─► inbox (frames lines) ─► session.step(Input) ─► Output
-//!                          ▲                          │ Replies ─► socket, one write a group
-//!                          └──── Answer ◄─ answers ◄──┘ Question
+//! socket ─► listener ─► LineFramer ─► SmtpSession::step(Input) ─► StepOutput
+//!                           ▲                │ ReplyBuffer ─► socket, one write per pipelined group
+//!                           └─ HookVerdict ◄─ SessionHandler ◄─ Hook
 //! ```
 //!
-//! [`session`] knows the protocol and no socket: bytes and answers go in, replies and questions come
-//! out, so that every dialog is a text file. [`command`] is the table of verbs, [`parameter`] and
-//! [`path`] read what stands behind MAIL and RCPT, [`data`] receives content, [`sasl`] reads AUTH.
-//! [`answers`] is the seam to whoever decides; [`policy`] decides with the hall, and `take` hands it
-//! messages, with what their `Service-*` fields ask; [`mx`] takes mail for our own. [`listener`] owns
-//! sockets, TLS and time; [`limits`] names the bounds of one session. What sessions share is bounded by kind of
-//! listener ([`capacity`]): their number by [`peers`], the content in memory by [`budget`], both with a share for
-//! each holder ([`quota`]); failed logins wait in [`logins`].
+//! - [`session`] is the protocol state machine without a socket. Its input is bytes and verdicts, its output is replies
+//!   and hooks, so every dialog can be tested as a text file.
+//! - [`command`] is the table of verbs. [`parameter`] and [`path`] parse the arguments of MAIL and RCPT, [`line_framer`]
+//!   frames command lines, [`data`] receives content, [`sasl`] parses AUTH.
+//! - [`handler`] is the interface to the code that decides. [`sending_handlers`] implements it for submission and relay with the
+//!   queue's intake. `take` submits their messages and applies the `Service-*` fields. [`mx`] implements it for mail to
+//!   local domains.
+//! - [`listener`] owns sockets, TLS and timers. [`limits`] has the limits of one session.
+//! - Resources that sessions share are limited per kind of listener ([`capacity`]): [`connection_limiter`] limits the number of
+//!   sessions, [`content_budget`] the content in memory. Both give each holder a share ([`fair_share`]). [`login_throttle`] delays failed
+//!   logins.
 
-pub mod answers;
-pub mod budget;
+mod bounded_counters;
 pub mod capacity;
 pub mod command;
-mod counts;
+pub mod connection_limiter;
+pub mod content_budget;
 pub mod data;
-pub mod inbox;
+pub mod fair_share;
+pub mod handler;
 pub mod limits;
+pub mod line_framer;
 pub mod listener;
-pub mod logins;
+pub mod login_throttle;
 pub mod mx;
 pub mod parameter;
 pub mod path;
-pub mod peers;
-pub mod policy;
-pub mod quota;
-pub mod received;
+pub mod received_field;
 pub mod replies;
 pub mod sasl;
+pub mod sending_handlers;
 pub mod session;
 pub mod settings;
-mod take;
+mod submission;

@@ -1,72 +1,71 @@
-//! Every bound of the SMTP door, with its name, its default and its reason.
+//! Limits of an SMTP session, with their defaults and reasons.
 //!
-//! [`Limits`] is plain data: the configuration fills it. What sessions share has its bounds elsewhere: content in
-//! memory in [`crate::budget`], the sessions themselves in [`crate::peers`].
+//! [`SessionLimits`] is plain data that the configuration fills. The limits of shared resources are elsewhere: content
+//! in memory in [`crate::content_budget`], the number of sessions in [`crate::connection_limiter`].
 
 use std::time::Duration;
 
-use crate::budget::SLOW_BYTES_PER_S;
+use crate::content_budget::SLOW_BYTES_PER_S;
 
-/// RFC 5321 4.5.3.1.4 says 512; SMTPUTF8, DSN and their kin add up to about 1,500.
+/// RFC 5321 4.5.3.1.4 requires 512; SMTPUTF8, DSN and similar extensions add up to about 1,500.
 pub const COMMAND_LINE_BYTES_MAX: usize = 2_048;
-/// RFC 4954 4: an AUTH line, and a line of the exchange.
+/// Limit of an AUTH line and of a line in the SASL exchange (RFC 4954 4).
 pub const AUTH_LINE_BYTES_MAX: usize = 12_288;
-/// A line that is too long is dropped up to its end, so that the client hears why; but no client that
-/// speaks SMTP sends so much of one.
+/// A line that is too long is dropped up to its end, so that the client receives the reason. No SMTP client sends more
+/// than this in one line.
 pub const LINE_BYTES_SKIPPED_MAX: usize = 128 * 1024;
-/// Replies wait for the end of a pipelined group, but no longer than until they are this many bytes.
+/// Replies are buffered until the end of a pipelined group, or until they reach this size.
 pub const REPLIES_BYTES_FLUSH: usize = 8 * 1024;
-/// Content that overruns the limit is read to its end, so that the client sees the reply; past this
-/// many times the limit the connection is closed instead.
+/// Content over the size limit is read to its end, so that the client sees the reply. Beyond this multiple of the limit
+/// the connection is closed instead.
 pub const OVERRUN_FACTOR: u64 = 4;
-/// Room made at once for content whose size is declared; more must first arrive.
+/// Initial buffer for content with a declared size. It grows only as bytes arrive.
 pub const DECLARED_BYTES_TRUSTED: usize = 32 * 1024;
-/// Room made at once for content whose size is not declared.
+/// Initial buffer for content without a declared size.
 pub const CONTENT_BYTES_FIRST: usize = 16 * 1024;
-/// While places are short a stranger may wait for no longer than this before its next command (or in a handshake),
-/// before its login, and in the middle of content; nor without bringing a message that is taken.
+/// Timeouts of an untrusted session during overload: for the next command or a handshake, for the login, for a pause in
+/// content, and for bringing an accepted message.
 const COMMAND_TIMEOUT_OVERLOAD: Duration = Duration::from_secs(30);
 const LOGIN_TIMEOUT_OVERLOAD: Duration = Duration::from_secs(5);
 const CONTENT_TIMEOUT_OVERLOAD: Duration = Duration::from_secs(60);
 const MESSAGE_TIMEOUT_OVERLOAD: Duration = Duration::from_secs(120);
 
-/// The bounds of one listener's sessions.
+/// The limits of one listener's sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// The largest message, announced as SIZE (RFC 1870).
+    /// The largest message in bytes, announced as SIZE (RFC 1870).
     pub message_bytes_max: u64,
-    /// Recipients in one transaction (RFC 5321 4.5.3.1.8 asks for at least 100), announced as RCPTMAX.
+    /// Recipients in one transaction, announced as RCPTMAX. RFC 5321 4.5.3.1.8 requires at least 100.
     pub recipients_max: usize,
     /// Messages in one session, announced as MAILMAX (RFC 9422).
     pub mails_max: u64,
-    /// Commands in one session: whoever needs more connects again.
+    /// Commands in one session. A client that needs more reconnects.
     pub commands_max: u64,
-    /// Commands that lead nowhere (NOOP, RSET, VRFY, HELP, EXPN) between two messages.
+    /// Junk commands (NOOP, RSET, VRFY, HELP, EXPN) between two messages.
     pub junk_max: u32,
-    /// Malformed or misplaced commands between two messages; the last ends the session.
+    /// Malformed or misplaced commands between two messages; the last one ends the session.
     pub errors_max: u32,
-    /// Failed AUTHs in one session; the last ends the session.
+    /// Failed AUTH commands in one session; the last one ends the session.
     pub auth_failures_max: u32,
-    /// Sessions of one address (one /64 for IPv6) at a time. Room for a busy application of a hundred
-    /// connections, whose last ones are still being closed when it opens the next.
+    /// Concurrent sessions of one address (one /64 for IPv6). A busy application with a hundred connections fits, even
+    /// while its previous ones are still being closed.
     pub sessions_per_address_max: usize,
-    /// Connections that one address (one /64 for IPv6) may open in a minute; loopback is not counted.
+    /// Connections per minute from one address (one /64 for IPv6); loopback is exempt.
     pub connections_per_minute_max: u32,
-    /// How long the greeting is held back: who speaks before it is no mail client (RFC 5321 4.3.1).
+    /// Delay of the greeting. A client that sends before it is not a mail client (RFC 5321 4.3.1).
     pub greet_delay: Duration,
-    /// How long a session may wait for a command (RFC 5321 4.5.3.2.7: at least 5 minutes).
+    /// Timeout for the next command (RFC 5321 4.5.3.2.7: at least 5 minutes).
     pub command_timeout: Duration,
-    /// How long a session may go on with commands that bring no message.
+    /// Timeout since the last accepted message or the session's start, whatever commands are sent meanwhile.
     pub message_timeout: Duration,
-    /// How long a submission session may go on without a login. Its place is one of few.
+    /// Timeout for the login of a submission session, since it occupies a scarce session slot.
     pub login_timeout: Duration,
-    /// How long content may pause (RFC 5321 4.5.3.2.5 and .6: senders wait 3 and 10 minutes).
+    /// Timeout for a pause in content (RFC 5321 4.5.3.2.5 and .6: senders wait 3 and 10 minutes).
     pub content_timeout: Duration,
-    /// Slower than this, averaged over the message after [`Self::content_timeout`], is cut off.
+    /// Content slower than this is aborted, averaged over the message once [`Self::content_timeout`] has passed.
     pub content_bytes_per_s_min: u64,
-    /// How long a TLS handshake may take.
     pub handshake_timeout: Duration,
-    /// How long a transaction under way may go on after a shutdown began.
+    /// How long a transaction in progress may continue after a shutdown began.
     pub drain_timeout: Duration,
 }
 
@@ -95,11 +94,11 @@ impl Default for SessionLimits {
 }
 
 impl SessionLimits {
-    /// For strangers, who bring mail for our own domains: they have less to say.
+    /// Limits for MX, where clients are untrusted.
     #[must_use]
     pub fn for_mx() -> Self {
         Self {
-            // A file of 25 MB in base 64, and the rest.
+            // A file of 25 MB in base64, and the rest of the message.
             message_bytes_max: 36 * 1024 * 1024,
             recipients_max: 100,
             mails_max: 1_000,
@@ -111,7 +110,7 @@ impl SessionLimits {
         }
     }
 
-    /// For strangers while places are short: those who do nothing make room for those who wait outside.
+    /// Shorter timeouts for untrusted sessions during overload: idle sessions free their slots for waiting clients.
     #[must_use]
     pub fn for_overload(&self) -> Self {
         Self {
@@ -125,8 +124,7 @@ impl SessionLimits {
         }
     }
 
-    /// For hosts that are trusted by network: they hold few, long, busy sessions, so nothing is
-    /// counted that only a stranger would abuse.
+    /// Limits for relay. Hosts trusted by network hold few, long, busy sessions, so limits against abuse are lifted.
     #[must_use]
     pub fn for_relay() -> Self {
         Self {

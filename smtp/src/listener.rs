@@ -1,20 +1,29 @@
-//! Listening: sockets become connections, connections become tasks (listener/connection.rs).
+//! SMTP listeners: each accepted connection runs as a task of its own (listener/connection.rs).
 //!
-//! A [`Listener`] is bound first and served later, so that a port can be 0 and a failure to bind is seen
-//! at start. Serving ends when the shutdown token is cancelled: no connection is accepted any more, idle
-//! sessions are told 421, transactions under way are finished, and after the drain time what is left is
-//! dropped. Errors of accept (too many open files, say) are waited out. A panic ends one session.
+//! ```text
+//! accept ─► TrustedProxies? ─► PROXY header ─► peer ─┐
+//!              no ──────────────────────────► peer ─┴─► admit (networks, rate, per address) ─► ServerConnection::run
+//! ```
 //!
-//! A connection from a proxy begins with a header that says who is behind it ([`Proxies`]): it is read
-//! before a word is said and before TLS, and its address is the peer's from then on.
+//! A [`Listener`] is bound first and served later, so that port 0 works and a bind error is reported at startup.
+//! Serving ends when the shutdown token is cancelled:
+//!
+//! - the listener stops accepting connections,
+//! - idle sessions receive 421,
+//! - transactions in progress may end within the drain timeout, and the rest is dropped.
+//!
+//! Errors of accept (such as too many open files) are retried with a backoff. A panic ends only its own session.
+//!
+//! A connection from a trusted proxy begins with a PROXY header that names the client ([`TrustedProxies`]). The header
+//! is read before the greeting and before TLS, and the client's address is the session's peer from then on.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::network::IpNetwork;
-use proxy::proxies::TrustedProxies;
+use mail::cidr::IpNetwork;
+use proxy::trusted_proxies::TrustedProxies;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
@@ -23,9 +32,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::answers::{SessionHandler, SessionTls};
-use crate::inbox::LineFramer;
-use crate::peers::{ConnectionLimiter, ConnectionPermit, ConnectionSlot};
+use crate::connection_limiter::{ConnectionLimiter, ConnectionPermit, ConnectionSlot};
+use crate::handler::{SessionHandler, SessionTls};
+use crate::line_framer::LineFramer;
 use crate::replies::{self, ReplyBuffer};
 use crate::session::SmtpSession;
 use crate::settings::{ListenerRole, SessionSettings};
@@ -36,43 +45,43 @@ mod transport;
 use connection::ServerConnection;
 use transport::ServerStream;
 
-/// Connections that the kernel may keep for us to accept.
+/// Connections that the kernel queues until they are accepted.
 const BACKLOG: u32 = 4_096;
-/// The first wait after accept failed; doubled up to the second.
+/// The first delay after an error of accept; each further one doubles it, up to the maximum.
 const ACCEPT_RETRY_FIRST: Duration = Duration::from_millis(10);
 const ACCEPT_RETRY_MAX: Duration = Duration::from_secs(1);
 
-/// What a listener is.
+/// The configuration of a listener.
 #[derive(Debug)]
 pub struct ListenerConfig {
-    /// Role, name and limits; a session keeps those that it began with.
+    /// Role, host name and limits. A session keeps the settings that it began with.
     pub settings: watch::Receiver<Arc<SessionSettings>>,
-    /// Who may connect; for [`Role::Relay`] only.
+    /// Networks that may connect; used for [`ListenerRole::Relay`] only.
     pub networks: watch::Receiver<Vec<IpNetwork>>,
-    /// Who says, before anything else, for whom it connects.
+    /// Proxies whose connections begin with a PROXY header.
     pub proxies: TrustedProxies,
-    /// What TLS shows, when there is a certificate; connections that come after it was replaced see the
-    /// new one. [`Settings`] must say the same about TLS being offered.
+    /// The TLS configuration, if there is a certificate. New connections use the current one.
+    /// [`SessionSettings::tls_offered`] must agree with it.
     pub tls: Option<watch::Receiver<Arc<ServerConfig>>>,
-    /// TLS begins with the connection (RFC 8314 3.3).
+    /// TLS begins with the connection, without STARTTLS (RFC 8314 3.3).
     pub implicit_tls: bool,
 }
 
 impl ListenerConfig {
-    /// The settings of this moment.
+    /// The current settings.
     fn settings(&self) -> Arc<SessionSettings> {
         Arc::clone(&self.settings.borrow())
     }
 }
 
-/// What all connections of a listener share.
+/// State that all connections of a listener share.
 struct ListenerContext<A> {
     config: ListenerConfig,
     handler: Arc<A>,
     connections: Arc<ConnectionLimiter>,
-    /// Finish what is under way.
+    /// Cancelled at shutdown: sessions end after their current transaction.
     shutdown: CancellationToken,
-    /// Drop what is still under way.
+    /// Cancelled when the drain timeout ends: the remaining sessions are dropped.
     abort: CancellationToken,
 }
 
@@ -84,7 +93,7 @@ impl<A> ListenerContext<A> {
     }
 }
 
-/// A bound socket, and what to do with those who connect.
+/// A bound socket with its configuration and session handler.
 pub struct Listener<A> {
     socket: TcpListener,
     config: ListenerConfig,
@@ -93,53 +102,52 @@ pub struct Listener<A> {
 }
 
 impl<A: SessionHandler> Listener<A> {
-    /// Binds. Must be called inside a runtime.
+    /// Binds the socket. Must be called inside a Tokio runtime.
     ///
     /// # Errors
-    /// Those of bind and listen; [`io::ErrorKind::InvalidInput`] for implicit TLS without certificate.
+    /// Errors of bind and listen; [`io::ErrorKind::InvalidInput`] for implicit TLS without a certificate.
     pub fn bind(
         address: SocketAddr,
-        door: ListenerConfig,
-        answers: Arc<A>,
-        peers: Arc<ConnectionLimiter>,
+        config: ListenerConfig,
+        handler: Arc<A>,
+        connections: Arc<ConnectionLimiter>,
     ) -> io::Result<Self> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
-        Self::from_socket(socket.listen(BACKLOG)?, door, answers, peers)
+        Self::from_socket(socket.listen(BACKLOG)?, config, handler, connections)
     }
 
-    /// Listens on a socket that is bound already: its address was wanted before the rest was known.
+    /// Creates a listener from a bound socket, for callers that need its address before the rest of the configuration.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for implicit TLS without certificate.
+    /// [`io::ErrorKind::InvalidInput`] for implicit TLS without a certificate.
     pub fn from_socket(
         socket: TcpListener,
-        door: ListenerConfig,
-        answers: Arc<A>,
-        peers: Arc<ConnectionLimiter>,
+        config: ListenerConfig,
+        handler: Arc<A>,
+        connections: Arc<ConnectionLimiter>,
     ) -> io::Result<Self> {
-        if door.implicit_tls && door.tls.is_none() {
+        if config.implicit_tls && config.tls.is_none() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "implicit TLS needs a certificate"));
         }
-        Ok(Self { socket, config: door, handler: answers, connections: peers })
+        Ok(Self { socket, config, handler, connections })
     }
 
-    /// Where it listens: the port that 0 became.
+    /// The bound address, with the actual port if 0 was requested.
     ///
     /// # Errors
-    /// That of the system call.
+    /// The system call fails.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// What it is for.
     #[must_use]
     pub fn role(&self) -> ListenerRole {
         self.config.settings().role()
     }
 
-    /// Serves until `shutdown`, then drains. `true` when every session came to its end by itself.
+    /// Serves until `shutdown` is cancelled, then drains. Returns true if every session ended within the drain timeout.
     pub async fn serve(self, shutdown: CancellationToken) -> bool {
         let drain_timeout = self.config.settings().limits().drain_timeout;
         let shared = Arc::new(ListenerContext {
@@ -162,10 +170,10 @@ impl<A: SessionHandler> Listener<A> {
                     retry = ACCEPT_RETRY_FIRST;
                     shared.accept(&tracker, stream, peer);
                 }
-                // The client went away before it was accepted.
+                // The client disconnected before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept connections; trying again");
+                    tracing::warn!(%error, "cannot accept connections; retrying");
                     metrics::counter!("postrider_smtp_accept_errors_total").increment(1);
                     tokio::select! {
                         () = shutdown.cancelled() => break,
@@ -185,7 +193,7 @@ impl<A: SessionHandler> Listener<A> {
     }
 }
 
-/// Counts a panic on the way out of a task.
+/// Counts a panic when the task unwinds.
 struct PanicCounter;
 
 impl Drop for PanicCounter {
@@ -197,37 +205,37 @@ impl Drop for PanicCounter {
 }
 
 impl<A: SessionHandler> ListenerContext<A> {
-    /// Gives a connection its task, if it may come in. One from a proxy has a place already while it is
-    /// not known for whom it comes.
+    /// Spawns the task of a connection if it is admitted. A connection from a proxy takes a session slot at once,
+    /// before its client is known.
     fn accept(self: &Arc<Self>, tracker: &TaskTracker, stream: TcpStream, peer: SocketAddr) {
         let is_proxy = self.config.proxies.contains(peer.ip());
         let (role, address) = (self.config.settings().role(), (!is_proxy).then(|| peer.ip()));
-        let Some(place) = self.connections.acquire_slot(role, address, Instant::now()) else {
+        let Some(slot) = self.connections.acquire_slot(role, address, Instant::now()) else {
             return self.reject_connection(&stream, peer, (replies::TOO_MANY_SESSIONS, "sessions"));
         };
         if is_proxy {
-            tracker.spawn(Arc::clone(self).run_proxied(stream, peer, place));
-        } else if let Some(guest) = self.admit(&stream, peer, place) {
-            tracker.spawn(Arc::clone(self).run_session(stream, peer, guest));
+            tracker.spawn(Arc::clone(self).run_proxied(stream, peer, slot));
+        } else if let Some(permit) = self.admit(&stream, peer, slot) {
+            tracker.spawn(Arc::clone(self).run_session(stream, peer, permit));
         }
     }
 
-    /// The task of a connection from a proxy: the header first, before a word is said.
-    async fn run_proxied(self: Arc<Self>, mut stream: TcpStream, proxy: SocketAddr, place: ConnectionSlot) {
+    /// Task of a connection from a proxy: reads the PROXY header before the greeting.
+    async fn run_proxied(self: Arc<Self>, mut stream: TcpStream, proxy: SocketAddr, slot: ConnectionSlot) {
         let header = Box::pin(self.config.proxies.client_address(&mut stream, proxy));
         let peer = tokio::select! {
             () = self.shutdown.cancelled() => return,
             peer = header => peer,
         };
         if let Ok(peer) = peer
-            && let Some(guest) = self.admit(&stream, peer, place)
+            && let Some(permit) = self.admit(&stream, peer, slot)
         {
-            self.run_session(stream, peer, guest).await;
+            self.run_session(stream, peer, permit).await;
         }
     }
 
-    /// Whether this peer may come in; if not, it hears why.
-    fn admit(&self, stream: &TcpStream, peer: SocketAddr, place: ConnectionSlot) -> Option<ConnectionPermit> {
+    /// Admits a client, or sends it the reason for the refusal.
+    fn admit(&self, stream: &TcpStream, peer: SocketAddr, slot: ConnectionSlot) -> Option<ConnectionPermit> {
         let settings = self.config.settings();
         let outsider = settings.role() == ListenerRole::Relay
             && !self.config.networks.borrow().iter().any(|network| network.contains(peer.ip()));
@@ -240,39 +248,39 @@ impl<A: SessionHandler> ListenerContext<A> {
             self.reject_connection(stream, peer, (replies::CONNECTION_RATE_EXCEEDED, "rate"));
             return None;
         }
-        let guest = place.admit(peer.ip(), limits.sessions_per_address_max, now);
-        if guest.is_none() {
+        let permit = slot.admit(peer.ip(), limits.sessions_per_address_max, now);
+        if permit.is_none() {
             self.reject_connection(stream, peer, (replies::TOO_MANY_FROM_ADDRESS, "address"));
         }
-        guest
+        permit
     }
 
-    /// A last word to a connection that may not come in.
+    /// Sends the reason to a connection that is refused.
     fn reject_connection(&self, stream: &TcpStream, peer: SocketAddr, (reply, reason): (&'static str, &'static str)) {
         metrics::counter!("postrider_smtp_sessions_refused_total").increment(1);
         self.count_refused(reason);
         tracing::debug!(peer = %peer.ip(), %reply, "connection refused");
         if !self.config.implicit_tls {
-            // An empty socket buffer takes a line; if not, the client goes without it.
+            // A line fits into an empty socket buffer; if not, the client gets no reply.
             let _ = stream.try_write(reply.as_bytes());
         }
     }
 
-    /// Counts what is refused because there is too much of it, and why.
+    /// Counts a refusal due to a limit, by its reason.
     fn count_refused(&self, reason: &'static str) {
         let listener = self.config.settings().role().name();
         metrics::counter!("postrider_smtp_refused_total", "listener" => listener, "reason" => reason).increment(1);
     }
 
-    /// The task of a connection.
+    /// Task of an admitted connection.
     fn run_session(
         self: Arc<Self>,
         stream: TcpStream,
         peer: SocketAddr,
-        guest: ConnectionPermit,
+        permit: ConnectionPermit,
     ) -> impl Future<Output = ()> + Send {
         metrics::counter!("postrider_smtp_sessions_total").increment(1);
-        // Replies are small and waited for: none may wait for the ACK of another.
+        // Replies are small and the client waits for them: none may wait for the ACK of another (Nagle).
         let _ = stream.set_nodelay(true);
         let mut replies = ReplyBuffer::default();
         let who = (self.connections.next_session_id(), peer.ip().to_canonical());
@@ -286,7 +294,7 @@ impl<A: SessionHandler> ListenerContext<A> {
             framer: LineFramer::default(),
             context: A::SessionContext::default(),
             draining: false,
-            permit: guest,
+            permit,
         };
         async move {
             let _count = PanicCounter;
@@ -304,8 +312,8 @@ impl<A: SessionHandler> ListenerContext<A> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::{Hook, HookVerdict};
-    use crate::budget::ContentBudget;
+    use crate::content_budget::ContentBudget;
+    use crate::handler::{Hook, HookVerdict};
     use crate::limits::SessionLimits;
 
     struct Yes;
@@ -317,7 +325,7 @@ mod tests {
         }
     }
 
-    /// What a session costs beside the kernel and TLS: the task is this future and a header.
+    /// Memory of an idle session without the kernel's and TLS's: the task consists of this future and a header.
     const SESSION_BYTES_MAX: usize = 1_536;
 
     #[tokio::test]
@@ -333,11 +341,11 @@ mod tests {
         let (session, networks) = (watch::Sender::new(Arc::new(session)), watch::Sender::new(Vec::new()));
         let (session, networks) = (session.subscribe(), networks.subscribe());
         let proxies = TrustedProxies::default();
-        let door = ListenerConfig { settings: session, networks, proxies, tls: None, implicit_tls: false };
+        let config = ListenerConfig { settings: session, networks, proxies, tls: None, implicit_tls: false };
         let peers = ConnectionLimiter::new(8, 1);
         let enter = || peers.acquire_slot(ListenerRole::Relay, None, Instant::now()).unwrap();
         let shared = Arc::new(ListenerContext {
-            config: door,
+            config,
             handler: Arc::new(Yes),
             connections: Arc::clone(&peers),
             shutdown: CancellationToken::new(),
@@ -350,8 +358,8 @@ mod tests {
         let proxied = size_of_val(&Arc::clone(&shared).run_proxied(stream, peer, enter()));
         let (other, accepted) = tokio::join!(TcpStream::connect(address), socket.accept());
         let (stream, peer) = accepted.unwrap();
-        let guest = enter().admit(peer.ip(), 1, Instant::now()).unwrap();
-        let future = shared.run_session(stream, peer, guest);
+        let permit = enter().admit(peer.ip(), 1, Instant::now()).unwrap();
+        let future = shared.run_session(stream, peer, permit);
         let bytes = size_of_val(&future);
         println!("a session's future: {bytes} bytes; its state: {}", size_of::<SmtpSession>());
         assert!(bytes <= SESSION_BYTES_MAX, "{bytes}");

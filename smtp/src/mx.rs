@@ -1,13 +1,12 @@
-//! The rules of the MX door: mail for our customers' domains, for our return paths and for our own people, and
-//! for nobody else.
+//! Session handler of the MX listener: accepts mail for receiving domains of accounts, for the return paths of sent
+//! mail and for the operator's postmaster, and for nobody else.
 //!
-//! An address is taken as it is written: there is no way through us to another host, whatever stands before the
-//! `@` (RFC 5321 appendix F.2: source routes are cut off and ignored; `user%host` and `host!user` are refused,
-//! lest somebody takes us for a relay). Who asks for mailboxes that are not there waits longer for each answer,
-//! and is then sent away. A message to the null path has one recipient (RFC 5321 4.5.5): a report is about
-//! one. What is refused is refused here, in the session: nothing that was taken bounces.
+//! Addresses are taken literally, so that the server cannot be used as a relay. Source routes are cut off and ignored
+//! (RFC 5321 appendix F.2); `user%host` and `host!user` are refused. Replies about unknown recipients are delayed more
+//! and more, and too many of them end the session. A message with a null reverse path has one recipient (RFC 5321
+//! 4.5.5): a report is about one message. Refusals happen in the session: an accepted message never causes a bounce.
 
-mod strangers;
+mod unknown_recipients;
 
 use std::net::IpAddr;
 
@@ -18,29 +17,29 @@ use mail::reply::SmtpReply;
 use queue::inbound::{
     InboundRejection, InboundService, IncomingMessage, OnPolicyFail, RecipientRoute, UnknownRecipient,
 };
-use queue::refusal::SubmitError;
+use queue::submit_error::SubmitError;
 
-use crate::answers::{Hook, HookVerdict, SessionHandler, SmtpMessage};
-use crate::policy::reply;
-use crate::received;
+use crate::handler::{Hook, HookVerdict, SessionHandler, SmtpMessage};
+use crate::received_field;
+use crate::sending_handlers::reply;
 
-use self::strangers::UnknownRecipientLimiter;
+use self::unknown_recipients::UnknownRecipientLimiter;
 
-/// Mailboxes that are not there, asked for in one session, before answers are held back.
+/// Unknown recipients in one session whose refusals are not delayed.
 const UNKNOWN_WITHOUT_DELAY: u32 = 2;
-/// How long the first answer is held back; each one doubles it.
+/// The first delay; each further unknown recipient doubles it.
 const DELAY_FIRST: Duration = Duration::from_secs(1);
-/// It is held back no longer than this.
+/// The longest delay.
 const DELAY_MAX: Duration = Duration::from_secs(16);
-/// Letters of a local part that ask for another host.
+/// Characters of a local part that request routing to another host.
 const ROUTING_CHARS: [char; 3] = ['%', '!', '@'];
 
-/// What the operator allows strangers.
+/// Limits against harvesting of addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AbuseLimits {
-    /// Mailboxes that are not there, asked for in one session; with the next one it ends.
+    /// Unknown recipients per session; the next one ends it with 421.
     pub unknown_recipients_max: u32,
-    /// And by one address in an hour; then it is not listened to until the hour is over.
+    /// Unknown recipients per address and hour; then MAIL is refused until the hour ends.
     pub unknown_recipients_per_hour_max: u32,
 }
 
@@ -50,28 +49,27 @@ impl Default for AbuseLimits {
     }
 }
 
-/// Answers for the MX door.
+/// Session handler of the MX listener.
 pub struct MxHandler {
     inbound: InboundService,
     limits: AbuseLimits,
     unknown_recipients: UnknownRecipientLimiter,
 }
 
-/// What is remembered of a session.
+/// State of an MX session.
 #[derive(Debug)]
 pub struct MxSession {
     peer: IpAddr,
-    /// The list that it is on, if its mail is marked for it.
+    /// The client is listed in a DNSBL whose listings mark the mail.
     listed: bool,
-    /// Mailboxes that are not there, so far.
+    /// Unknown recipients so far.
     unknown_count: u32,
-    /// The transaction: from whom, and for whom.
+    /// The current transaction.
     reverse_path: Option<Address>,
     recipients: Vec<(Address, RecipientRoute)>,
 }
 
 impl MxHandler {
-    /// Takes mail in.
     #[must_use]
     pub fn new(inbound: InboundService, limits: AbuseLimits) -> Self {
         Self {
@@ -83,7 +81,7 @@ impl MxHandler {
 
     async fn handle_mail_from(
         &self,
-        visitor: &mut Option<Box<MxSession>>,
+        context: &mut Option<Box<MxSession>>,
         reverse_path: Option<Address>,
         peer: IpAddr,
     ) -> Result<(), SmtpReply> {
@@ -91,11 +89,11 @@ impl MxHandler {
             SubmitError::InsufficientStorage => reply(452, (4, 3, 1), refusal.to_string()),
             _ => reply(451, (4, 3, 0), refusal.to_string()),
         })?;
-        if let Some(caller) = visitor {
-            (caller.reverse_path, caller.recipients) = (reverse_path, Vec::new());
+        if let Some(session) = context {
+            (session.reverse_path, session.recipients) = (reverse_path, Vec::new());
             return Ok(());
         }
-        // Once a session.
+        // The checks of the client run once per session.
         if self.unknown_recipients.is_over_limit(peer, self.inbound.intake().clock().now()) && !is_own_address(peer) {
             let text = "Too many unknown recipients from your address; try again later";
             return Err(reply(421, (4, 7, 0), text));
@@ -105,34 +103,34 @@ impl MxHandler {
             return Err(reply(554, (5, 7, 1), format!("Your address is listed by {list}")));
         }
         let listed = listed.is_some();
-        *visitor = Some(Box::new(MxSession { peer, listed, unknown_count: 0, reverse_path, recipients: Vec::new() }));
+        *context = Some(Box::new(MxSession { peer, listed, unknown_count: 0, reverse_path, recipients: Vec::new() }));
         Ok(())
     }
 
-    async fn handle_rcpt_to(&self, caller: &mut MxSession, address: Address) -> Result<(), SmtpReply> {
-        // However it is written, it is one mailbox.
-        if caller.recipients.iter().any(|(known, _)| is_same_mailbox(known, &address)) {
+    async fn handle_rcpt_to(&self, session: &mut MxSession, address: Address) -> Result<(), SmtpReply> {
+        // Variants of one mailbox's address count as one recipient.
+        if session.recipients.iter().any(|(known, _)| is_same_mailbox(known, &address)) {
             return Ok(());
         }
-        if caller.reverse_path.is_none() && !caller.recipients.is_empty() {
-            return Err(reply(550, (5, 5, 3), "A report (MAIL FROM:<>) has one recipient"));
+        if session.reverse_path.is_none() && !session.recipients.is_empty() {
+            return Err(reply(550, (5, 5, 3), "A message from <> can have only one recipient"));
         }
         let refusal = if address.local_part().contains(ROUTING_CHARS) {
             relaying_denied()
         } else {
             match self.inbound.route_recipient(&address).await {
-                Ok(place) if needs_own_transaction(&place, &caller.recipients) => {
-                    return Err(reply(452, (4, 5, 3), "Mail to us is taken by itself; send it to this one apart"));
+                Ok(route) if needs_own_transaction(&route, &session.recipients) => {
+                    return Err(reply(452, (4, 5, 3), "Mail to the postmaster needs its own transaction"));
                 }
-                Ok(place) => {
-                    caller.recipients.push((address, place));
+                Ok(route) => {
+                    session.recipients.push((address, route));
                     return Ok(());
                 }
                 Err(UnknownRecipient::Read(error)) => {
                     if !error.is_away() {
-                        tracing::error!(%error, "recipients cannot be looked up");
+                        tracing::error!(%error, "recipient lookup failed");
                     }
-                    return Err(reply(451, (4, 3, 0), "Recipients cannot be looked up; try again later"));
+                    return Err(reply(451, (4, 3, 0), "Recipient lookup failed; try again later"));
                 }
                 Err(UnknownRecipient::NoSuchMailbox) => reply(550, (5, 1, 1), "No such mailbox"),
                 Err(UnknownRecipient::MailboxFull(_)) => {
@@ -141,37 +139,37 @@ impl MxHandler {
                 Err(UnknownRecipient::NotLocal) => relaying_denied(),
             }
         };
-        Err(self.reject_unknown_recipient(caller, refusal).await)
+        Err(self.reject_unknown_recipient(session, refusal).await)
     }
 
-    /// A dictionary is read slowly, and not to its end.
-    async fn reject_unknown_recipient(&self, caller: &mut MxSession, refusal: SmtpReply) -> SmtpReply {
-        caller.unknown_count += 1;
+    /// Counts an unknown recipient and delays its refusal, so that harvesting of addresses is slow and limited.
+    async fn reject_unknown_recipient(&self, session: &mut MxSession, refusal: SmtpReply) -> SmtpReply {
+        session.unknown_count += 1;
         let clock = self.inbound.intake().clock();
-        let is_stranger = !is_own_address(caller.peer);
+        let is_stranger = !is_own_address(session.peer);
         if is_stranger {
-            self.unknown_recipients.record(caller.peer, clock.now());
+            self.unknown_recipients.record(session.peer, clock.now());
         }
-        if caller.unknown_count > self.limits.unknown_recipients_max {
+        if session.unknown_count > self.limits.unknown_recipients_max {
             metrics::counter!("postrider_smtp_dictionaries_total").increment(1);
             return reply(421, (4, 7, 0), "Too many unknown recipients");
         }
-        if is_stranger && let Ok(until) = clock.now().checked_add(unknown_recipient_delay(caller.unknown_count)) {
+        if is_stranger && let Ok(until) = clock.now().checked_add(unknown_recipient_delay(session.unknown_count)) {
             clock.sleep_until(until).await;
         }
         refusal
     }
 
-    async fn handle_message(&self, caller: &mut MxSession, message: SmtpMessage) -> Result<SmtpReply, SmtpReply> {
-        let recipients = std::mem::take(&mut caller.recipients);
+    async fn handle_message(&self, session: &mut MxSession, message: SmtpMessage) -> Result<SmtpReply, SmtpReply> {
+        let recipients = std::mem::take(&mut session.recipients);
         let is_whole =
             message.recipients.iter().all(|to| recipients.iter().any(|(known, _)| is_same_mailbox(known, &to.address)));
         if !is_whole {
-            // The session asked for every one of them; should it not have, nothing is lost.
+            // The session calls the hook for every recipient. If one is missing nonetheless, the client retries.
             return Err(reply(451, (4, 3, 0), "Try again later"));
         }
         let now = self.inbound.intake().clock().now();
-        let received = received::received_field(&message.trace, message.envelope.smtputf8, now);
+        let received = received_field::received_field(&message.trace, message.envelope.smtputf8, now);
         let incoming = IncomingMessage {
             peer: message.trace.peer,
             helo: message.trace.helo.to_string(),
@@ -179,9 +177,9 @@ impl MxHandler {
             recipients,
             message: message.content,
             received,
-            is_dnsbl_listed: caller.listed,
+            is_dnsbl_listed: session.listed,
         };
-        // Its share of the memory budget, until it is done.
+        // Holds the message's part of the content budget until the message is stored.
         let _held = message.memory;
         match self.inbound.receive(incoming).await {
             Ok(ids) => {
@@ -196,18 +194,18 @@ impl MxHandler {
 impl SessionHandler for MxHandler {
     type SessionContext = Option<Box<MxSession>>;
 
-    async fn handle(&self, visitor: &mut Option<Box<MxSession>>, question: Hook) -> HookVerdict {
-        let answered = match (question, &mut *visitor) {
+    async fn handle(&self, context: &mut Option<Box<MxSession>>, hook: Hook) -> HookVerdict {
+        let answered = match (hook, &mut *context) {
             (Hook::MailFrom { reverse_path, peer, .. }, _) => {
-                self.handle_mail_from(visitor, reverse_path, peer).await.map(|()| HookVerdict::Accept)
+                self.handle_mail_from(context, reverse_path, peer).await.map(|()| HookVerdict::Accept)
             }
-            (Hook::RcptTo(address), Some(caller)) => {
-                self.handle_rcpt_to(caller, address).await.map(|()| HookVerdict::Accept)
+            (Hook::RcptTo(address), Some(session)) => {
+                self.handle_rcpt_to(session, address).await.map(|()| HookVerdict::Accept)
             }
-            (Hook::Submit(message), Some(caller)) => {
-                self.handle_message(caller, *message).await.map(HookVerdict::Reply)
+            (Hook::Submit(message), Some(session)) => {
+                self.handle_message(session, *message).await.map(HookVerdict::Reply)
             }
-            // The session does not get here; should it, nothing is taken.
+            // The session never calls these; a refusal is the safe default.
             (Hook::Authenticate(..), _) => Err(reply(502, (5, 5, 1), "AUTH is not offered here")),
             (_, None) => Err(reply(503, (5, 5, 1), "Send MAIL first")),
         };
@@ -215,20 +213,21 @@ impl SessionHandler for MxHandler {
     }
 }
 
-/// Whether two addresses are one mailbox, however they are written.
+/// Returns whether two addresses denote the same mailbox.
 fn is_same_mailbox(one: &Address, other: &Address) -> bool {
     one == other || one.to_canonical() == other.to_canonical()
 }
 
-/// Whether mail for both cannot be taken at once: what is passed on to our people is not taken in with the same commit as
-/// what others receive, and would be passed on again, should that fail.
-fn needs_own_transaction(place: &RecipientRoute, others: &[(Address, RecipientRoute)]) -> bool {
-    let is_ours = |place: &RecipientRoute| matches!(place, RecipientRoute::Postmaster);
-    !others.is_empty() && (is_ours(place) || others.iter().any(|(_, place)| is_ours(place)))
+/// Returns whether mail to `route` cannot share a transaction with mail to `others`. Mail to the postmaster is
+/// forwarded in a commit of its own. If the other commit failed, the client would retry and the mail would be forwarded
+/// twice.
+fn needs_own_transaction(route: &RecipientRoute, others: &[(Address, RecipientRoute)]) -> bool {
+    let is_ours = |route: &RecipientRoute| matches!(route, RecipientRoute::Postmaster);
+    !others.is_empty() && (is_ours(route) || others.iter().any(|(_, route)| is_ours(route)))
 }
 
-/// Whether we are called from an address of our own: what a customer writes to many mailboxes that are not here must
-/// not close the door to all others who write from here. Loopback is not meant: who is behind it is not known.
+/// Returns whether the peer's address belongs to this host. A customer that sends from here to many unknown recipients
+/// must not block everybody else who sends from here. Loopback is excluded, because anybody can be behind it.
 fn is_own_address(peer: IpAddr) -> bool {
     !peer.is_loopback() && std::net::UdpSocket::bind((peer, 0)).is_ok()
 }
@@ -246,18 +245,16 @@ fn unknown_recipient_delay(unknown: u32) -> Duration {
 
 fn rejection_reply(why: &InboundRejection, hostname: &DomainName) -> SmtpReply {
     match why {
-        InboundRejection::Loop => reply(554, (5, 4, 6), format!("Mail loop: the message was at {hostname} before")),
+        InboundRejection::Loop => reply(554, (5, 4, 6), format!("Mail loop: the message already passed {hostname}")),
         InboundRejection::HeaderTooLarge => reply(554, (5, 6, 0), "The header of the message is too large"),
         InboundRejection::Dmarc(domain) => {
-            reply(550, (5, 7, 1), format!("{domain} wants mail refused that fails DMARC, as this does"))
+            reply(550, (5, 7, 1), format!("{domain} has a DMARC policy of reject, and this message fails DMARC"))
         }
         InboundRejection::Spam => reply(550, (5, 7, 1), "The message looks like spam"),
         InboundRejection::FilterDefers => reply(451, (4, 7, 1), "Try again later"),
-        InboundRejection::DnsTempError => {
-            reply(451, (4, 4, 3), "The DNS gives no answer about the sender; try again later")
-        }
+        InboundRejection::DnsTempError => reply(451, (4, 4, 3), "DNS lookup of the sender failed; try again later"),
         InboundRejection::InsufficientStorage => reply(452, (4, 3, 1), "Too much mail at once; try again later"),
-        InboundRejection::Unavailable => reply(451, (4, 3, 0), "The message cannot be taken now; try again later"),
+        InboundRejection::Unavailable => reply(451, (4, 3, 0), "The message cannot be accepted now; try again later"),
     }
 }
 

@@ -1,13 +1,13 @@
-//! The parameters of MAIL and RCPT: which there are, and what may stand in them.
+//! Parses the parameters of MAIL and RCPT.
 //!
-//! MAIL: SIZE (RFC 1870), BODY (RFC 6152, 3030), SMTPUTF8 (RFC 6531), RET and ENVID (RFC 3461),
-//! REQUIRETLS (RFC 8689), AUTH (RFC 4954 5, read and ignored), and those of timing.rs. RCPT: NOTIFY and ORCPT (RFC 3461).
+//! - MAIL: SIZE (RFC 1870), BODY (RFC 6152, 3030), SMTPUTF8 (RFC 6531), RET and ENVID (RFC 3461), REQUIRETLS (RFC
+//!   8689), AUTH (RFC 4954 5, validated and ignored), and those of timing.rs.
+//! - RCPT: NOTIFY and ORCPT (RFC 3461).
 //!
-//! smtp-proto reads the values of MAIL's. What it lets pass is checked here first: a parameter given
-//! twice, a number of more digits than RFC 1870 allows (its parser wraps), xtext with holes, values
-//! behind keywords that take none. ENVID and ORCPT are kept as they were written, since they go out
-//! again that way. RCPT's are read here: smtp-proto takes `NEVER` together with others and refuses
-//! RFC 6533's `utf-8` addresses.
+//! smtp-proto parses the values of MAIL's parameters. Errors that it accepts are checked here first: a duplicate
+//! parameter, a number with more digits than RFC 1870 allows (its parser wraps), malformed xtext, a value after a
+//! keyword that takes none. RCPT's parameters are parsed here, because smtp-proto accepts `NEVER` together with other
+//! values and refuses `utf-8` addresses (RFC 6533).
 
 mod timing;
 
@@ -28,24 +28,24 @@ const ENVID_CHARS_MAX: usize = 100;
 const ORCPT_CHARS_MAX: usize = 500;
 /// RFC 1870 3: `1*20DIGIT`.
 const SIZE_DIGITS_MAX: usize = 20;
-/// There are fewer keywords than this; more words are a mistake or an attack.
+/// More parameters than there are keywords are a mistake or an attack.
 const PARAMETERS_MAX: usize = 16;
 
-/// Why the parameters are refused.
+/// The reason why parameters are refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParameterError {
-    /// Not offered here.
+    /// The keyword is not offered by this listener.
     Unknown(String),
-    /// Offered, but this value cannot be.
+    /// The value of this keyword is invalid.
     Invalid(&'static str),
-    /// Given twice.
+    /// The keyword occurs twice.
     Duplicate(&'static str),
-    /// Bytes that no parameter has.
+    /// Not of the form KEYWORD or KEYWORD=value.
     Syntax,
 }
 
 impl ParameterError {
-    /// What the client is told (RFC 5321 4.2.4: 555 for what is unknown, 501 for what is wrong).
+    /// The reply to the client (RFC 5321 4.2.4): 555 for an unknown parameter, 501 for an invalid one.
     #[must_use]
     pub fn reply(&self) -> SmtpReply {
         let (code, text) = match self {
@@ -58,7 +58,7 @@ impl ParameterError {
     }
 }
 
-/// What MAIL asks for.
+/// The parsed parameters of MAIL.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MailParameters {
     /// SIZE.
@@ -69,7 +69,7 @@ pub struct MailParameters {
     pub smtputf8: bool,
     /// RET=FULL.
     pub return_full: bool,
-    /// ENVID, xtext as given.
+    /// ENVID, decoded from xtext.
     pub envelope_id: Option<String>,
     /// REQUIRETLS.
     pub require_tls: bool,
@@ -81,7 +81,7 @@ pub struct MailParameters {
     pub priority: Option<Priority>,
 }
 
-/// A keyword, whether it has a value, and whether strangers may use it: the MX door offers neither DSN nor AUTH.
+/// A keyword, whether it has a value, and whether MX offers it: the MX listener offers neither DSN nor AUTH.
 struct ParameterKeyword {
     name: &'static str,
     has_value: bool,
@@ -106,7 +106,7 @@ const RCPT: [ParameterKeyword; 2] = [
     ParameterKeyword { name: "ORCPT", has_value: true, at_mx: false },
 ];
 
-/// The words of `tail`, each with its keyword's name, checked against the table.
+/// Splits `tail` into parameters and checks each against the table. Returns keywords and values.
 fn parse_words<'a>(
     tail: &'a [u8],
     table: &'static [ParameterKeyword],
@@ -141,10 +141,10 @@ fn parse_words<'a>(
     Ok(found)
 }
 
-/// Reads what follows the path of MAIL; `tail` ends with the line's CRLF.
+/// Parses the parameters behind the path of MAIL; `tail` ends with the line's CRLF.
 ///
 /// # Errors
-/// [`ParameterError`].
+/// The first [`ParameterError`].
 pub fn parse_mail_parameters(tail: &[u8], role: ListenerRole) -> Result<MailParameters, ParameterError> {
     if tail.trim_ascii().is_empty() {
         return Ok(MailParameters::default());
@@ -199,8 +199,8 @@ pub fn parse_mail_parameters(tail: &[u8], role: ListenerRole) -> Result<MailPara
     })
 }
 
-/// Reads a parameter that says when; none when it is another one, false when its value is wrong. HOLDFOR and HOLDUNTIL
-/// are not given together (RFC 4865 4).
+/// Parses a timing or priority parameter into `asked`. Returns `None` for any other parameter and false for an invalid
+/// value. HOLDFOR and HOLDUNTIL exclude each other (RFC 4865 4).
 fn read_timing(name: &str, value: &str, asked: &mut MailParameters) -> Option<bool> {
     let is_free = asked.release.is_none();
     match name {
@@ -219,16 +219,16 @@ fn read_timing(name: &str, value: &str, asked: &mut MailParameters) -> Option<bo
     Some(asked.release.is_some())
 }
 
-/// Whether `tail` asks for SMTPUTF8: it decides what the path before it may hold.
+/// Returns whether `tail` contains SMTPUTF8, which decides whether the path before it may be UTF-8.
 #[must_use]
 pub fn asks_smtputf8(tail: &[u8]) -> bool {
     tail.split(u8::is_ascii_whitespace).any(|word| word.eq_ignore_ascii_case(b"SMTPUTF8"))
 }
 
-/// Reads what follows the path of RCPT; `tail` ends with the line's CRLF.
+/// Parses the parameters behind the path of RCPT; `tail` ends with the line's CRLF.
 ///
 /// # Errors
-/// [`ParameterError`].
+/// The first [`ParameterError`].
 pub fn parse_rcpt_parameters(tail: &[u8], smtputf8: bool, role: ListenerRole) -> Result<DsnOptions, ParameterError> {
     if tail.trim_ascii().is_empty() {
         return Ok(DsnOptions::default());
@@ -249,7 +249,7 @@ pub fn parse_rcpt_parameters(tail: &[u8], smtputf8: bool, role: ListenerRole) ->
     Ok(notify)
 }
 
-/// `NEVER`, or each of `SUCCESS`, `FAILURE`, `DELAY` at most once (RFC 3461 4.1).
+/// Parses `NEVER`, or `SUCCESS`, `FAILURE` and `DELAY`, each at most once (RFC 3461 4.1). Returns false if invalid.
 fn read_notify(value: &str, notify: &mut DsnOptions) -> bool {
     if value.eq_ignore_ascii_case("NEVER") {
         notify.never = true;
@@ -271,8 +271,8 @@ fn read_notify(value: &str, notify: &mut DsnOptions) -> bool {
     true
 }
 
-/// `addr-type ";" xtext` (RFC 3461 4.2), decoded; RFC 6533 3 adds UTF-8, as it is or as `\x{E9}`, for the
-/// type `utf-8`.
+/// Parses `addr-type ";" xtext` and decodes it (RFC 3461 4.2). For the type `utf-8`, RFC 6533 3 also allows UTF-8,
+/// plain or as `\x{E9}`.
 fn parse_original_recipient(value: &str, smtputf8: bool) -> Option<String> {
     let (kind, address) = value.split_once(';')?;
     if kind.is_empty() || !kind.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
@@ -288,8 +288,8 @@ fn parse_original_recipient(value: &str, smtputf8: bool) -> Option<String> {
     (!address.is_empty()).then(|| format!("{kind};{address}"))
 }
 
-/// Text behind xtext; none when it is not xtext, or hides a character that is not printable (RFC 3461
-/// 4.4 wants printable ones only, and reports repeat them).
+/// Decodes xtext. Returns `None` if it is invalid or encodes a control character: RFC 3461 4.4 allows printable
+/// characters only, and DSNs repeat the text.
 fn decode_xtext(text: &str) -> Option<String> {
     if !is_xtext(text) {
         return None;
@@ -307,7 +307,7 @@ fn decode_xtext(text: &str) -> Option<String> {
     String::from_utf8(out).ok().filter(|out| !out.is_empty() && !out.chars().any(char::is_control))
 }
 
-/// Text behind `utf-8-addr-xtext` or `utf-8-addr-unitext` (RFC 6533 3).
+/// Decodes `utf-8-addr-xtext` or `utf-8-addr-unitext` (RFC 6533 3).
 fn decode_unitext(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -322,7 +322,8 @@ fn decode_unitext(text: &str) -> Option<String> {
     clean.then_some(out)
 }
 
-/// RFC 3461 4: printable ASCII but `+` and `=`; anything else as `+` and two upper-case hex digits.
+/// Returns whether text is xtext (RFC 3461 4): printable ASCII except `+` and `=`; other characters as `+` and two
+/// upper-case hex digits.
 fn is_xtext(text: &str) -> bool {
     let is_hex = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b));
     let mut bytes = text.bytes();

@@ -1,13 +1,13 @@
-//! The path behind `FROM:` and `TO:` (RFC 5321 4.1.2), cut out of the line by hand.
+//! Splits the path behind `FROM:` and `TO:` from the command line (RFC 5321 4.1.2).
 //!
-//! smtp-proto would strip the quotes of a quoted local part, drop a CR inside an address and cannot tell
-//! `<postmaster>` from `<>` or from nothing; so the text between the angle brackets is found here, kept
-//! as it was written, and judged by [`mail::address::Address`] alone.
+//! smtp-proto is not used here: it strips the quotes of a quoted local part, drops a CR inside an address, and cannot
+//! distinguish `<postmaster>` from `<>` or from a missing path. Instead the text between the angle brackets is passed
+//! unchanged to [`mail::address::Address`], which alone validates it.
 
 use mail::address::{Address, AddressError, DomainName};
 use mail::reply::{Enhanced, SmtpReply};
 
-/// What stands between the angle brackets.
+/// A parsed reverse path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReversePath {
     /// `<>`
@@ -16,33 +16,33 @@ pub enum ReversePath {
     Address(Address),
 }
 
-/// Why a path is none.
+/// The reason why a path is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathError {
     /// No `FROM:<…>` or `TO:<…>`.
     Syntax,
     /// The bytes are not UTF-8.
     NotUtf8,
-    /// It needs SMTPUTF8. What the address is otherwise worth was not looked at.
+    /// The address needs SMTPUTF8. It is not validated further.
     NotAscii,
-    /// It is no address.
+    /// The address is invalid.
     Address(AddressError),
 }
 
-/// A path and what stands behind it.
+/// A path and the bytes behind it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PathText<'a> {
     /// The text between the angle brackets, without a source route.
     pub text: &'a str,
-    /// What follows the closing bracket.
+    /// The bytes behind the closing bracket.
     pub parameters: &'a [u8],
 }
 
-/// Cuts `keyword:<path>` from the start of `arguments`. Blanks after the colon are let through: many
-/// clients write them.
+/// Splits `keyword:<path>` from the start of `arguments`. Blanks after the colon are accepted, since many clients send
+/// them.
 ///
 /// # Errors
-/// [`PathError::Form`] or [`PathError::NotUtf8`].
+/// [`PathError::Syntax`] or [`PathError::NotUtf8`].
 pub fn split_path<'a>(arguments: &'a [u8], keyword: &str) -> Result<PathText<'a>, PathError> {
     let (word, rest) = arguments.split_at_checked(keyword.len()).ok_or(PathError::Syntax)?;
     if !word.eq_ignore_ascii_case(keyword.as_bytes()) {
@@ -60,7 +60,7 @@ pub fn split_path<'a>(arguments: &'a [u8], keyword: &str) -> Result<PathText<'a>
     Ok(PathText { text: strip_source_route(text), parameters: rest })
 }
 
-/// Where the `>` stands that is not inside quotes.
+/// Position of the first `>` outside quotes.
 fn closing_bracket(inner: &[u8]) -> Option<usize> {
     let mut quoted = false;
     let mut at = 0;
@@ -77,15 +77,15 @@ fn closing_bracket(inner: &[u8]) -> Option<usize> {
     None
 }
 
-/// RFC 5321 4.1.2 and appendix C: a source route is taken and ignored.
+/// Strips a source route: it is accepted and ignored (RFC 5321 4.1.2 and appendix C).
 fn strip_source_route(text: &str) -> &str {
     if text.starts_with('@') { text.split_once(':').map_or(text, |(_, rest)| rest) } else { text }
 }
 
-/// The address in a reverse path.
+/// Parses the text of a reverse path.
 ///
 /// # Errors
-/// Any [`PathError`] but [`PathError::Form`].
+/// Any [`PathError`] except [`PathError::Syntax`].
 pub fn parse_reverse_path(text: &str, smtputf8: bool) -> Result<ReversePath, PathError> {
     if text.is_empty() {
         return Ok(ReversePath::Null);
@@ -94,10 +94,10 @@ pub fn parse_reverse_path(text: &str, smtputf8: bool) -> Result<ReversePath, Pat
     Address::parse_lenient(text).map(ReversePath::Address).map_err(PathError::Address)
 }
 
-/// The address in a forward path; `postmaster` alone means ours (RFC 5321 4.5.1).
+/// Parses the text of a forward path. `postmaster` without a domain is the local postmaster (RFC 5321 4.5.1).
 ///
 /// # Errors
-/// Any [`PathError`] but [`PathError::Form`].
+/// Any [`PathError`] except [`PathError::Syntax`].
 pub fn parse_forward_path(text: &str, smtputf8: bool, hostname: &DomainName) -> Result<Address, PathError> {
     if text.eq_ignore_ascii_case("postmaster") {
         return Address::new("postmaster", hostname.clone()).map_err(PathError::Address);
@@ -111,8 +111,8 @@ fn check_ascii(text: &str, smtputf8: bool) -> Result<(), PathError> {
 }
 
 impl PathError {
-    /// What the client is told. `form` is said when the form is wrong; `detail` is 7 for a sender's
-    /// address, 3 for a recipient's (RFC 3463 3.2).
+    /// The reply to the client. `form` is the text for a syntax error. `detail` is 7 for a sender's address and 3 for a
+    /// recipient's (RFC 3463 3.2).
     #[must_use]
     pub fn reply(self, form: &'static str, detail: u16) -> SmtpReply {
         let bad = |code: u16, enhanced: (u16, u16), text: String| {

@@ -1,40 +1,39 @@
-//! AUTH PLAIN and AUTH LOGIN (RFC 4954, RFC 4616): from base 64 to a name and a password.
+//! AUTH PLAIN and AUTH LOGIN (RFC 4954, RFC 4616): parses base64 to a user name and a password.
 //!
-//! An exchange is a value that takes the client's lines one after another. Nothing is compared here;
-//! whoever answers [`crate::answers::Question::Authenticate`] does.
+//! A [`SaslExchange`] consumes the client's lines one after another. The credentials are not checked here, but by the
+//! handler of [`crate::handler::Hook::Authenticate`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::answers::SaslCredentials;
+use crate::handler::SaslCredentials;
 use crate::replies;
 
-/// A name or password longer than this is none of ours, whatever the line's length.
+/// Longer user names and passwords are refused: no valid one has this length.
 const TEXT_BYTES_MAX: usize = 1_024;
 
-/// Where an exchange stands.
+/// The state of an exchange.
 #[derive(Debug)]
 pub(crate) enum SaslExchange {
-    /// AUTH PLAIN came without an initial response.
+    /// AUTH PLAIN without an initial response.
     Plain,
-    /// AUTH LOGIN waits for the name.
+    /// AUTH LOGIN, waiting for the user name.
     LoginUsername,
-    /// AUTH LOGIN waits for the password.
+    /// AUTH LOGIN with this user name, waiting for the password.
     LoginPassword(String),
 }
 
-/// What a line brought.
+/// The result of a line.
 #[derive(Debug)]
 pub(crate) enum SaslProgress {
-    /// Say this and wait for a line.
+    /// Send this challenge and wait for a line.
     Challenge(&'static str, SaslExchange),
-    /// All is there.
     Complete(SaslCredentials),
-    /// It failed; say this.
+    /// The exchange failed; send this reply.
     Failed(&'static str),
 }
 
-/// Begins with what stands behind `AUTH`.
+/// Starts an exchange with the arguments of AUTH.
 pub(crate) fn start_exchange(arguments: &[u8]) -> SaslProgress {
     let mut words = arguments.split(|b| *b == b' ').filter(|w| !w.is_empty());
     let Some(mechanism) = words.next() else { return SaslProgress::Failed(replies::ARGUMENT_MISSING) };
@@ -59,7 +58,7 @@ pub(crate) fn start_exchange(arguments: &[u8]) -> SaslProgress {
 }
 
 impl SaslExchange {
-    /// Takes the client's next line, without its line end.
+    /// Processes the client's next line, without its line end.
     pub(crate) fn step(self, line: &[u8]) -> SaslProgress {
         // RFC 4954 4: "*" cancels.
         if line == b"*" {
@@ -82,8 +81,8 @@ impl SaslExchange {
     }
 }
 
-/// `[authzid] NUL authcid NUL passwd` (RFC 4616 2). Acting for another is not offered: an authzid may
-/// only repeat the authcid.
+/// Parses `[authzid] NUL authcid NUL passwd` (RFC 4616 2). Proxy authorization is not supported: an authzid must equal
+/// the authcid.
 fn parse_plain(bytes: &[u8]) -> Option<SaslCredentials> {
     let mut parts = bytes.split(|b| *b == 0);
     let (authzid, authcid, password) = (parts.next()?, parts.next()?, parts.next()?);
@@ -128,7 +127,7 @@ mod tests {
         for line in ["", "CRAM-MD5", "PLAIN *", "PLAIN !!!", "PLAIN =", "PLAIN AAAAAA==", "PLAIN a b", "PLAIN eA=="] {
             assert!(matches!(start_exchange(line.as_bytes()), SaslProgress::Failed(_)), "{line}");
         }
-        // An authzid that is not the authcid.
+        // An authzid that differs from the authcid.
         let other = STANDARD.encode(b"root\0postrider\0secret");
         assert!(matches!(SaslExchange::Plain.step(other.as_bytes()), SaslProgress::Failed(_)));
     }

@@ -1,13 +1,13 @@
-//! One SMTP session as a state machine without a socket: [`Session::step`] takes an [`Input`] and says
-//! what comes [`Next`], writing replies on the way.
+//! One SMTP session as a state machine without a socket: [`SmtpSession::step`] takes an [`Input`], appends replies, and
+//! returns the [`SessionAction`] that is needed next.
 //!
 //! ```text
-//! Line | Bytes | Malformed | Secured | Answer | Now | Drain  ─►  step  ─►  Replies + Next
+//! Line | Bytes | Malformed | TlsEstablished | Verdict | Now | Drain  ─►  step  ─►  ReplyBuffer + SessionAction
 //! ```
 //!
-//! The session outlives its transactions (session/transaction.rs), of which there is at most one. While
-//! a [`Question`] is open nothing but its answer, time and shutdown may come in. Time is a duration since
-//! the session began; the listener says what it is.
+//! A session has at most one transaction at a time (session/transaction.rs). While a [`Hook`] is pending, the only
+//! valid inputs are its verdict, the time and the shutdown. Time is a duration since the session began; the listener
+//! passes it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use mail::id::AccountId;
 use mail::reply::SmtpReply;
 use tokio::time::Instant;
 
-use crate::answers::{Hook, HookVerdict, SessionTls, SessionTrace};
-use crate::budget::MemoryReservation;
-use crate::command::{self, ParsedCommand, stage};
-use crate::inbox::MalformedLine;
+use crate::command::{self, ParsedCommand, state};
+use crate::content_budget::MemoryReservation;
+use crate::fair_share::QuotaHolder;
+use crate::handler::{Hook, HookVerdict, SessionTls, SessionTrace};
 use crate::limits::{AUTH_LINE_BYTES_MAX, COMMAND_LINE_BYTES_MAX, SessionLimits};
-use crate::quota::QuotaHolder;
+use crate::line_framer::MalformedLine;
 use crate::replies::{self, ReplyBuffer};
 use crate::sasl::SaslExchange;
 use crate::settings::{ListenerRole, SessionSettings};
@@ -33,83 +33,81 @@ pub(crate) mod transaction;
 
 use transaction::{BdatChunk, DataContent, MailTransaction};
 
-/// What a session takes.
+/// An input of [`SmtpSession::step`].
 #[derive(Debug)]
 pub enum Input<'a> {
-    /// A line, CRLF included, when [`Session::expects`] a line.
+    /// A line with its CRLF, if [`SmtpSession::expected_input`] is a line.
     Line(&'a [u8]),
-    /// What came in place of a line.
+    /// An input that is not a valid line.
     Malformed(MalformedLine),
-    /// Content, when [`Session::expects`] bytes. Not empty.
+    /// Content, if [`SmtpSession::expected_input`] is bytes. Not empty.
     Bytes(&'a [u8]),
-    /// The handshake is done.
+    /// The TLS handshake is complete.
     TlsEstablished(SessionTls),
-    /// The answer to the open question.
+    /// The verdict of the pending hook.
     Verdict(HookVerdict),
-    /// What time it is, since the session began.
+    /// The time since the session began.
     Now(Duration),
-    /// We are shutting down: end when the transaction under way is done.
+    /// The server shuts down: the session ends after its current transaction.
     Drain,
 }
 
-/// What comes next.
+/// The next step of the listener.
 #[derive(Debug)]
 pub enum SessionAction {
-    /// More input.
+    /// Read more input.
     Read,
-    /// An answer. Replies may wait for it, so that a pipelined group goes out in one write.
+    /// Call this hook and pass the verdict. Replies may wait for it, so that a pipelined group is sent in one write.
     CallHook(Hook),
-    /// Send the replies, drop all bytes that came after the command, begin the handshake (RFC 3207 4.2).
+    /// Send the replies, drop all bytes behind the command, and start the handshake (RFC 3207 4.2).
     StartTls,
-    /// Send the replies and hang up.
+    /// Send the replies and close the connection.
     Close,
 }
 
-/// What a step did.
+/// The result of a step.
 #[derive(Debug)]
 pub struct StepOutput {
-    /// How much of [`Input::Bytes`] it used; the whole of anything else.
+    /// Bytes used of [`Input::Bytes`] or [`Input::Line`]; 0 for other inputs.
     pub consumed: usize,
-    /// What comes next.
     pub action: SessionAction,
 }
 
-/// What a session can take now.
+/// The input that a session expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedInput {
-    /// A line of at most so many bytes, CRLF included; an AUTH command may be longer.
+    /// A line of at most so many bytes, CRLF included. An AUTH command may be longer.
     Line {
-        /// The bound for a command.
+        /// Limit of other commands and of lines of a SASL exchange.
         bytes_max: usize,
-        /// The bound for a command that begins with AUTH.
+        /// Limit of a command that begins with AUTH.
         auth_bytes_max: usize,
     },
-    /// Content.
     Bytes,
-    /// Nothing but an answer, a handshake, or the end.
+    /// No bytes: the session waits for a verdict or a handshake, or is closed.
     Nothing,
 }
 
-/// What the session waits for.
+/// The state of the session's input.
 #[derive(Debug)]
 enum InputMode {
-    /// The greeting is held back.
+    /// Before a delayed greeting.
     Greeting,
     Command,
     Sasl(SaslExchange),
     Data(Box<DataContent>),
     BdatChunk(BdatChunk),
     AwaitingHook(PendingHook),
-    /// By STARTTLS, or, when it `greets` afterwards, at the very start.
+    /// Started by STARTTLS, or with implicit TLS by the connection; the latter `greets` afterwards.
     Handshake {
         greets: bool,
     },
     Closed,
-    /// Closed, by QUIT.
+    /// Closed by QUIT.
     Quit,
 }
 
-/// Which question is open, with what waits for its answer.
+/// The pending hook, with the data that its verdict completes.
 #[derive(Debug)]
 pub(crate) enum PendingHook {
     Authenticate,
@@ -118,7 +116,7 @@ pub(crate) enum PendingHook {
     Submit,
 }
 
-/// How much has been done, against the limits.
+/// Counters for the limits of a session.
 #[derive(Debug, Default)]
 struct SessionCounters {
     commands: u64,
@@ -128,7 +126,7 @@ struct SessionCounters {
     auth_failures: u32,
 }
 
-/// A session.
+/// One SMTP session.
 #[derive(Debug)]
 pub struct SmtpSession {
     settings: Arc<SessionSettings>,
@@ -136,31 +134,31 @@ pub struct SmtpSession {
     peer: IpAddr,
     began: Instant,
     now: Duration,
-    /// When the last complete thing happened.
+    /// Time of the last complete input.
     active_at: Duration,
-    /// When it last brought a message.
+    /// Time of the last accepted message, at first the start of the session.
     last_message_at: Duration,
     mode: InputMode,
-    /// What it calls itself, once it did, and whether by EHLO.
+    /// The name of HELO or EHLO, and whether it was EHLO.
     helo: Option<(Box<str>, bool)>,
     tls: Option<SessionTls>,
     authenticated: bool,
-    /// Whose login it was.
+    /// The authenticated account.
     account: Option<AccountId>,
     draining: bool,
-    /// Places are short, and it is a stranger's.
+    /// Overload: session slots are short, and the session is untrusted.
     overloaded: bool,
-    /// The last command was a DATA that was refused: the next line may be content.
+    /// The last command was a refused DATA, so the next line may be content.
     refused_data: bool,
     transaction: Option<Box<MailTransaction>>,
-    /// What its messages hold, from the first on.
+    /// The memory of the session's messages, created for the first one.
     reservation: Option<Arc<MemoryReservation>>,
     counts: SessionCounters,
 }
 
 impl SmtpSession {
-    /// A session with a peer, under a number. It greets at once; with `implicit_tls` it waits for
-    /// [`Input::Secured`] and greets then.
+    /// Creates a session with a number and a peer. It greets at once, after the greeting delay, or with `implicit_tls`
+    /// after [`Input::TlsEstablished`].
     #[must_use]
     pub fn new(
         settings: Arc<SessionSettings>,
@@ -198,7 +196,7 @@ impl SmtpSession {
         }
     }
 
-    /// Takes one input. An input that cannot come now changes nothing.
+    /// Processes one input. An input that is not valid in the present state is ignored.
     pub fn step(&mut self, input: Input<'_>, replies: &mut ReplyBuffer) -> StepOutput {
         let mut used = 0;
         let next = match input {
@@ -231,7 +229,6 @@ impl SmtpSession {
         StepOutput { consumed: used, action: next }
     }
 
-    /// What it can take now.
     #[must_use]
     pub fn expected_input(&self) -> ExpectedInput {
         match self.mode {
@@ -248,7 +245,7 @@ impl SmtpSession {
         }
     }
 
-    /// When patience ends, unless something comes before; none while an answer is awaited.
+    /// The time at which the session times out unless there is input before; `None` while a hook is pending.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         let limits = self.limits();
@@ -268,26 +265,26 @@ impl SmtpSession {
         if self.awaits_login() { patience.map(|at| at.min(limits.login_timeout)) } else { patience }
     }
 
-    /// When the content under way, between its chunks too, has come too slowly.
+    /// The time at which the current content is too slow, also between its BDAT chunks. `None` without content.
     fn too_slow_at(&self) -> Option<Duration> {
         let (limits, (began, seen)) = (self.limits(), self.content_progress()?);
         let earned = seen / limits.content_bytes_per_s_min.max(1);
         Some(began + limits.content_timeout + Duration::from_secs(earned))
     }
 
-    /// Whether it is worth a place only once somebody has logged in.
+    /// Returns whether this is a submission session without a login.
     #[must_use]
     pub fn awaits_login(&self) -> bool {
         self.settings.role() == ListenerRole::Submission && !self.authenticated
     }
 
-    /// Whether it has less time while places are short: at MX, and before a login.
+    /// Returns whether overload shortens the session's timeouts: at MX, and at submission before a login.
     #[must_use]
     pub fn is_untrusted(&self) -> bool {
         self.settings.role() == ListenerRole::Mx || self.awaits_login()
     }
 
-    /// Says whether places are short, before it is told the time or asked for its deadline.
+    /// Sets whether session slots are short. Call it before [`Input::Now`] and before [`Self::deadline`].
     pub fn set_overloaded(&mut self, is_short: bool) {
         self.overloaded = is_short && self.is_untrusted();
     }
@@ -296,43 +293,42 @@ impl SmtpSession {
         if self.overloaded { &self.settings.overload_limits } else { &self.settings.limits }
     }
 
-    /// Ready once the message under way was cut off, to make room for others: tell the session the time then.
+    /// Ready once the current message is aborted to free memory. Pass [`Input::Now`] then.
     pub fn poll_aborted(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.reservation.as_ref().map_or(Poll::Pending, |reservation| reservation.poll_aborted(cx))
     }
 
-    /// Whether the last command was a DATA that was refused.
+    /// Returns whether the last command was a refused DATA.
     #[must_use]
     pub fn has_refused_data(&self) -> bool {
         self.refused_data
     }
 
-    /// When it began: its time is counted from here.
+    /// The start of the session, from which its time is measured.
     #[must_use]
     pub fn began(&self) -> Instant {
         self.began
     }
 
-    /// Whether a message is under way.
+    /// Returns whether a transaction is in progress or a hook is pending.
     #[must_use]
     pub fn in_transaction(&self) -> bool {
         self.transaction.is_some()
             || matches!(self.mode, InputMode::Data(_) | InputMode::BdatChunk(_) | InputMode::AwaitingHook(_))
     }
 
-    /// Whether the client ended it, and has nothing more to say.
+    /// Returns whether the client ended the session with QUIT.
     #[must_use]
     pub fn has_quit(&self) -> bool {
         matches!(self.mode, InputMode::Quit)
     }
 
-    /// Who is at the other end.
     #[must_use]
     pub fn peer(&self) -> IpAddr {
         self.peer
     }
 
-    /// Its number, as the `Received` field shows it.
+    /// The session's number, shown in the `Received` field and the log.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.id
@@ -350,13 +346,13 @@ impl SmtpSession {
         self.authenticated
     }
 
-    /// How far it has come.
+    /// The state as a bit of [`state`](crate::command::state).
     pub(crate) fn state(&self) -> u8 {
         match (&self.transaction, &self.helo) {
             (Some(transaction), _) => transaction.state(),
-            (None, Some((_, true))) => stage::EHLO,
-            (None, Some((_, false))) => stage::HELO,
-            (None, None) => stage::FRESH,
+            (None, Some((_, true))) => state::EHLO,
+            (None, Some((_, false))) => state::HELO,
+            (None, None) => state::FRESH,
         }
     }
 
@@ -399,7 +395,7 @@ impl SmtpSession {
         let (verb, arguments) = match command::parse_command(line) {
             ParsedCommand::Verb(verb, arguments) => (verb, arguments),
             ParsedCommand::Http => return self.close(replies::NOT_HTTP, replies),
-            // Content begins with a field, which is no command: the client did not wait for 354.
+            // Content begins with a header field, which is no command: the client did not wait for 354.
             ParsedCommand::Unknown if after_refused_data => {
                 return self.close(replies::CONTENT_AFTER_REFUSAL, replies);
             }
@@ -421,8 +417,8 @@ impl SmtpSession {
         if verb.brings_content() { self.refuse_data(refusal, replies) } else { self.refuse(refusal, replies) }
     }
 
-    /// A line that is none. When its end was not CRLF, we and the client no longer agree on where lines
-    /// end, and whatever follows could be read in two ways: so that ends the session.
+    /// Handles an invalid line. If a line does not end in CRLF, server and client disagree on where lines end, and the
+    /// following bytes are ambiguous. The session ends then.
     fn handle_malformed(&mut self, malformed: MalformedLine, replies: &mut ReplyBuffer) -> SessionAction {
         self.active_at = self.now;
         let in_sasl = matches!(self.mode, InputMode::Sasl(_));
@@ -478,7 +474,7 @@ impl SmtpSession {
             return SessionAction::Read;
         }
         match self.mode {
-            // Nothing can be said in the middle of a handshake.
+            // No reply can be sent during a handshake.
             InputMode::Handshake { .. } => SessionAction::Close,
             _ if self.awaits_login() && now >= self.limits().login_timeout => {
                 self.close(replies::LOGIN_TIMED_OUT, replies)
@@ -499,8 +495,8 @@ impl SmtpSession {
         }
     }
 
-    /// Its messages are counted for the account; where there is no login for the client's site, and at MX for the
-    /// network of that too.
+    /// Returns the session's memory reservation. It counts against the account, or without a login against the client's
+    /// site; at MX also against the site's network.
     fn reservation(&mut self) -> Arc<MemoryReservation> {
         let (peer, budget, began) = (self.peer, self.settings.budget(), self.began);
         Arc::clone(self.reservation.get_or_insert_with(|| match self.account {
@@ -517,7 +513,7 @@ impl SmtpSession {
         SessionAction::CallHook(question)
     }
 
-    /// Says the last reply.
+    /// Appends the last reply and closes the session.
     fn close(&mut self, reply: &'static str, replies: &mut ReplyBuffer) -> SessionAction {
         replies.push_fixed(reply);
         self.mode = InputMode::Closed;
@@ -525,7 +521,7 @@ impl SmtpSession {
         SessionAction::Close
     }
 
-    /// Refuses a command, and counts it: a client that gets everything wrong is not a mail client.
+    /// Refuses a command and counts the error. A client with too many errors is not a mail client.
     fn refuse(&mut self, reply: &'static str, replies: &mut ReplyBuffer) -> SessionAction {
         if self.count_error() {
             return self.close(replies::TOO_MANY_ERRORS, replies);
@@ -534,8 +530,8 @@ impl SmtpSession {
         SessionAction::Read
     }
 
-    /// Refuses DATA, and the transaction is over. What comes behind it may be content that did not wait for 354
-    /// (RFC 2920 3.1 lets nothing follow DATA in a group): it must not be read as commands.
+    /// Refuses DATA and ends the transaction. The client may already be sending content without waiting for 354,
+    /// although RFC 2920 3.1 allows nothing behind DATA in a group. That content must not be run as commands.
     fn refuse_data(&mut self, reply: &'static str, replies: &mut ReplyBuffer) -> SessionAction {
         self.transaction = None;
         self.refused_data = true;

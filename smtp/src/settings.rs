@@ -1,32 +1,31 @@
-//! What all sessions of one listener share: its role, its name, its limits, its greeting.
+//! Settings that all sessions of one listener share: role, host name, limits, greeting, capabilities.
 //!
-//! The replies to EHLO differ only by whether TLS holds, so both are made once.
+//! The two replies to EHLO, with and without TLS, are rendered once.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use mail::address::DomainName;
-use queue::accept::SCHEDULED_AHEAD_MAX;
+use queue::intake::SCHEDULED_AHEAD_MAX;
 
-use crate::budget::ContentBudget;
+use crate::content_budget::ContentBudget;
 use crate::limits::SessionLimits;
 
-/// What a listener is for.
+/// The role of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListenerRole {
-    /// Submission (RFC 6409): AUTH before MAIL, TLS before AUTH; each recipient is asked for.
+    /// Submission (RFC 6409): AUTH before MAIL, TLS before AUTH; a hook checks each recipient.
     Submission,
-    /// Trusted hosts hand in mail without AUTH; the network decides who is one.
+    /// Mail from hosts that are trusted by network, without AUTH.
     Relay,
-    /// Mail for our own domains: no AUTH, each recipient is asked for.
+    /// Mail for local domains: no AUTH; a hook checks each recipient.
     Mx,
 }
 
 impl ListenerRole {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Submission, Self::Relay, Self::Mx];
 
-    /// Its name in figures.
+    /// The name in metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,13 +36,13 @@ impl ListenerRole {
     }
 }
 
-/// What a session needs to know.
+/// The settings of a listener's sessions.
 #[derive(Debug)]
 pub struct SessionSettings {
     role: ListenerRole,
     pub(crate) hostname: DomainName,
     pub(crate) limits: SessionLimits,
-    /// While places are short.
+    /// The limits of untrusted sessions during overload.
     pub(crate) overload_limits: SessionLimits,
     budget: Arc<ContentBudget>,
     tls_offered: bool,
@@ -53,7 +52,7 @@ pub struct SessionSettings {
 }
 
 impl SessionSettings {
-    /// Puts them together. `tls_offered` says that the listener has a certificate.
+    /// `tls_offered` is true if the listener has a certificate.
     #[must_use]
     pub fn new(
         role: ListenerRole,
@@ -77,31 +76,28 @@ impl SessionSettings {
         }
     }
 
-    /// What the listener is for.
     #[must_use]
     pub fn role(&self) -> ListenerRole {
         self.role
     }
 
-    /// Our name.
     #[must_use]
     pub fn hostname(&self) -> &DomainName {
         &self.hostname
     }
 
-    /// The bounds.
     #[must_use]
     pub fn limits(&self) -> &SessionLimits {
         &self.limits
     }
 
-    /// The memory for content that all sessions of this kind of listener share.
+    /// The content memory that all sessions of this role share.
     #[must_use]
     pub fn budget(&self) -> &Arc<ContentBudget> {
         &self.budget
     }
 
-    /// Whether STARTTLS can be had.
+    /// Returns whether STARTTLS is offered.
     #[must_use]
     pub fn tls_offered(&self) -> bool {
         self.tls_offered
@@ -116,8 +112,8 @@ impl SessionSettings {
     }
 }
 
-/// The reply to EHLO. AUTH stands in it only under TLS (RFC 4954 4), STARTTLS only before it
-/// (RFC 3207 4.2), REQUIRETLS only under it (RFC 8689 2).
+/// Renders the reply to EHLO. It offers AUTH only under TLS (RFC 4954 4), STARTTLS only before TLS (RFC 3207 4.2), and
+/// REQUIRETLS only under TLS (RFC 8689 2).
 fn capabilities(
     role: ListenerRole,
     hostname: &DomainName,
@@ -125,14 +121,14 @@ fn capabilities(
     (secured, starttls): (bool, bool),
 ) -> String {
     let mut text = format!("250-{hostname}\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n");
-    // Writing to a String does not fail.
+    // Writing to a String cannot fail.
     let _ = write!(text, "250-SIZE {}\r\n", limits.message_bytes_max);
     text.push_str("250-CHUNKING\r\n250-BINARYMIME\r\n250-ENHANCEDSTATUSCODES\r\n");
-    // Who asks for a report of success gets it from the host before us (RFC 3461 5.2.2): here mail ends, and
-    // nothing is written to strangers.
+    // MX offers no DSN: a report of success is then sent by the host before this one (RFC 3461 5.2.2). This server is
+    // the final one and sends no mail to unverified senders.
     if role != ListenerRole::Mx {
         text.push_str("250-DSN\r\n250-DELIVERBY\r\n250-MT-PRIORITY\r\n");
-        // RFC 4865 3: for how long, and until when at most; both hold.
+        // RFC 4865 3: the longest HOLDFOR and the latest HOLDUNTIL; both apply.
         let ahead_max = SCHEDULED_AHEAD_MAX.as_secs();
         let _ = write!(text, "250-FUTURERELEASE {ahead_max} 9999-12-31T23:59:59Z\r\n");
     }

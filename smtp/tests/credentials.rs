@@ -1,4 +1,5 @@
-//! Submission over loopback with a real hall: whom an SMTP credential lets in, from where, until when.
+//! Submission over loopback with a real intake: which logins an SMTP credential permits, from which address, until
+//! when.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -15,47 +16,48 @@ use mail::address::DomainName;
 use mail::classify::ReplyRules;
 use mail::credential::{CredentialPolicy, CredentialSecret, SMTP_PASSWORD_PREFIX, SecretHash, SmtpCredential};
 use mail::domain::{DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
+use mail::domain_setup::ServiceHosts;
 use mail::id::{AccountId, DomainId, SmtpCredentialId};
-use mail::setup::ServiceHosts;
 use mail::verp::VerpKey;
-use queue::accept::{DkimSigning, Intake, IntakeParts};
+use queue::client::http::{HttpClient, HttpClientSettings};
+use queue::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::clock::Clock;
-use queue::courier::http::{HttpClient, HttpClientSettings};
-use queue::courier::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
-use queue::plan::{MxRouter, RouterSettings};
-use queue::retry::RetrySchedule;
+use queue::intake::{DkimSigning, Intake, IntakeParts};
+use queue::retry_schedule::RetrySchedule;
+use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
 use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
 use smtp::limits::SessionLimits;
-use smtp::policy::SubmissionHandler;
+use smtp::sending_handlers::SubmissionHandler;
 use smtp::settings::ListenerRole;
 use store::engine::{Batch, Store};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// What webhooks need, where there are none.
-fn webhooks(settings: &dns::lookup::ResolverSettings) -> WebhooksParts {
-    let resolver = dns::lookup::Resolver::new(settings).unwrap();
+/// The parts for webhooks, in a test without any.
+fn webhooks(settings: &dns::resolver::ResolverSettings) -> WebhooksParts {
+    let resolver = dns::resolver::Resolver::new(settings).unwrap();
     WebhooksParts {
         client: HttpClient::new(resolver, HttpClientSettings::default()).unwrap(),
-        vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
+        vault: Arc::new(dns::secrets::Vault::new(&[2; 32]).unwrap()),
         retry_schedule: RETRY_SCHEDULE.to_vec(),
     }
 }
 
-/// A hall whose worker is paused: what is accepted stays.
+/// An intake whose worker is paused, so that accepted email stays queued.
 async fn hall() -> Intake {
     let hostname: DomainName = "mx.example.test".parse().unwrap();
-    let nobody = dns::lookup::ResolverSettings { servers: vec!["127.0.0.1:9".parse().unwrap()], ..Default::default() };
+    let nobody =
+        dns::resolver::ResolverSettings { servers: vec!["127.0.0.1:9".parse().unwrap()], ..Default::default() };
     let plan = RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
     let parts = WorkerParts {
         store: Store::memory(),
         clock: Clock::default(),
         entropy: Entropy::default(),
-        router: MxRouter::new(dns::lookup::Resolver::new(&nobody).unwrap(), plan),
+        router: MxRouter::new(dns::resolver::Resolver::new(&nobody).unwrap(), plan),
         dialer: SmtpDialer::new(hostname.clone()).unwrap(),
         verp: VerpKey::new([1; 32]),
         webhooks: webhooks(&nobody),
@@ -82,22 +84,22 @@ async fn hall() -> Intake {
     let worker = Worker::new(parts, settings);
     worker.join_cluster().await.unwrap();
     let rest = IntakeParts {
-        vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
+        vault: Arc::new(dns::secrets::Vault::new(&[2; 32]).unwrap()),
         signing_pool: dns::signing_pool::SigningPool::start(Some(1)).unwrap(),
         signing: DkimSigning::Off,
         sandbox_sender: None,
         message_bytes_max: 1 << 20,
-        link_key: mail::link::TokenKey::new([3; 32]),
+        link_key: mail::signed_token::TokenKey::new([3; 32]),
         plans: mail::plan::Plans::default(),
         rate_limit: false,
         domains: DomainsParts {
-            vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
-            inspector: dns::setup::DomainChecker::new(dns::setup::DomainCheckSettings {
+            vault: Arc::new(dns::secrets::Vault::new(&[2; 32]).unwrap()),
+            inspector: dns::domain_check::DomainChecker::new(dns::domain_check::DomainCheckSettings {
                 servers: vec!["127.0.0.1:9".parse().unwrap()],
                 ..Default::default()
             })
             .unwrap(),
-            publisher: provider::Publisher::new(dns::lookup::Resolver::new(&nobody).unwrap(), true),
+            publisher: provider::Publisher::new(dns::resolver::Resolver::new(&nobody).unwrap(), true),
             facts: ServiceHosts {
                 return_path_host: "rp.example.net".parse().unwrap(),
                 spf_include_host: "spf.example.net".parse().unwrap(),
@@ -111,7 +113,7 @@ async fn hall() -> Intake {
     Intake::new(worker, rest)
 }
 
-/// An account with a domain and a credential, and a door that takes it.
+/// An account with a domain and a credential, and a submission listener.
 struct World {
     hall: Intake,
     password: String,
@@ -194,7 +196,7 @@ impl World {
         self.hall.store().commit(batch).await.unwrap();
     }
 
-    /// A new session, and what its login was answered.
+    /// Opens a new session and returns the reply to its login.
     async fn log_in(&self) -> (TlsStream<TcpStream>, String) {
         let mut stream = self.server.secure(self.server.connect().await).await;
         hear(&mut stream, 1).await;
@@ -244,7 +246,7 @@ async fn who_is_shut_out_does_not_go_on_in_an_open_session() {
     let (mut stream, _) = world.log_in().await;
     assert!(mail(&mut stream).await.starts_with("250 "));
     world.change(|credential| credential.enabled = false).await;
-    // A busy session checks once a second, not at every message.
+    // A busy session revalidates its login once a second, not at every message.
     assert!(mail(&mut stream).await.starts_with("250 "));
     world.hall.clock().advance(Duration::from_secs(1));
     let answer = mail(&mut stream).await;

@@ -1,4 +1,4 @@
-//! The listener over loopback, with a client of our own and answers that remember.
+//! The listener over loopback, with a test client and a handler that records messages.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -53,7 +53,7 @@ async fn implicit_tls_and_a_new_certificate() {
     server.certificate = fresh;
     let mut other = server.secure(server.connect().await).await;
     assert!(hear(&mut other, 1).await.starts_with("220 "));
-    // The session that saw the old one goes on.
+    // The session with the old certificate continues.
     say(&mut stream, "NOOP\r\n").await;
     assert!(hear(&mut stream, 1).await.starts_with("250 "));
 }
@@ -108,7 +108,7 @@ async fn a_flood_of_commands_is_answered_in_order() {
     drop(writer.await.unwrap());
 }
 
-/// The client takes little at a time, so that replies wait in the socket, and in the TLS session before it.
+/// The client reads slowly, so replies wait in the socket, and before that in the TLS session.
 #[tokio::test]
 async fn under_tls_a_slow_reader_hears_all_replies_in_order() {
     let server = Server::start(ListenerRole::Relay, SessionLimits::for_relay(), true, Remember::default());
@@ -156,7 +156,7 @@ async fn too_many_sessions_are_told_so() {
     say(&mut one, "QUIT\r\n").await;
     hear(&mut one, 1).await;
     assert!(is_closed(&mut one).await);
-    // The place is given back when the task ends, which the client cannot see: ask until it is.
+    // The slot is released when the task ends, which the client cannot observe: retry until then.
     while !hear(&mut server.connect().await, 1).await.starts_with("220 ") {}
 }
 
@@ -237,7 +237,7 @@ async fn a_submission_session_without_a_login_ends() {
     let heard = hear(&mut stream, 2).await;
     assert!(heard.starts_with("220 ") && heard.contains("\r\n421 4.4.2 Timeout: no login"), "{heard}");
     assert!(is_closed(&mut stream).await);
-    // Nor is a handshake waited for any longer.
+    // The timeout applies to a handshake too.
     let server = Server::start(ListenerRole::Submission, limits, true, Remember::default());
     assert!(is_closed(&mut server.connect().await).await);
     while server.peers.sessions() > 0 {
@@ -245,7 +245,7 @@ async fn a_submission_session_without_a_login_ends() {
     }
 }
 
-/// Of an address from which 100 logins have failed a right one was refused for a quarter of an hour.
+/// Regression: after 100 failed logins from an address, a correct one was refused for a quarter of an hour.
 #[tokio::test]
 async fn a_right_login_is_heard_at_once_whatever_others_failed_with() {
     let server = Server::start(ListenerRole::Submission, SessionLimits::default(), true, Remember::default());

@@ -1,5 +1,5 @@
-//! The session against a model of RFC 5321's states, on random sequences of commands; and against
-//! random bytes, which must never make it panic, nor say different things when they are cut otherwise.
+//! Tests the session against a model of RFC 5321's states, with random sequences of commands. Also with random bytes:
+//! it must not panic, and its replies must not depend on how the bytes are split.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -37,7 +37,7 @@ enum Greeted {
     Ehlo,
 }
 
-/// What RFC 5321, 3030, 3207 and 4954 say about the order of things.
+/// A model of the order of commands according to RFC 5321, 3030, 3207 and 4954.
 #[derive(Debug)]
 struct Model {
     submission: bool,
@@ -45,16 +45,16 @@ struct Model {
     secured: bool,
     authenticated: bool,
     failures: u32,
-    /// Recipients, chunks begun, binary.
+    /// Number of recipients, whether a BDAT chunk was accepted, whether BODY=BINARYMIME was given.
     transaction: Option<(usize, bool, bool)>,
     taken: usize,
-    /// The last command was a DATA that was refused.
+    /// The last command was a refused DATA.
     refused_data: bool,
     closed: bool,
 }
 
 impl Model {
-    /// The bytes of a command and the codes of its replies.
+    /// Returns the bytes of a command and the codes of its replies.
     fn step(&mut self, command: Command) -> (Vec<u8>, Vec<u16>) {
         let text = |t: &str| format!("{t}\r\n").into_bytes();
         let after_refused_data = std::mem::take(&mut self.refused_data);
@@ -84,7 +84,7 @@ impl Model {
         }
     }
 
-    /// Behind a DATA that was refused it is content, and that ends the session.
+    /// After a refused DATA the line is content, which ends the session.
     fn unknown(&mut self, after_refused_data: bool) -> u16 {
         self.closed = after_refused_data;
         if after_refused_data { 421 } else { 500 }
@@ -122,7 +122,7 @@ impl Model {
 
     fn data(&mut self, bare: bool) -> (Vec<u8>, Vec<u16>) {
         let mut wire = b"DATA\r\n".to_vec();
-        // Whatever is said to it, it is the end.
+        // Any reply to DATA ends the transaction.
         self.refused_data = !matches!(self.transaction, Some((1.., false, false)));
         let codes = match self.transaction.take() {
             None | Some((_, true, _)) => vec![503],
@@ -145,7 +145,7 @@ impl Model {
             None if self.submission && !self.authenticated => 530,
             None => 503,
             Some((0, ..)) => 554,
-            // No empty line comes: it is the header, which is lines with BINARYMIME too.
+            // No empty line is sent, so the bytes are header, which consists of lines with BINARYMIME too.
             Some(_) if bare && bytes > 0 => 550,
             Some((_, chunks, _)) => {
                 *chunks = true;
@@ -220,7 +220,7 @@ fn codes(wire: &[u8]) -> Vec<u16> {
     text.split_terminator("\r\n").filter(|l| l.as_bytes()[3] == b' ').map(|l| l[..3].parse().unwrap()).collect()
 }
 
-/// Words and pieces that commands are made of, and bytes that should not be there.
+/// Commands and fragments of them, and bytes that are invalid.
 fn hostile() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         6 => proptest::sample::select(vec![
@@ -235,8 +235,8 @@ fn hostile() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(piece, 0..30).prop_map(|pieces| pieces.concat())
 }
 
-/// Whether two runs went the same way. What comes in one piece with a DATA that is refused ends the session, as content
-/// does; until then all is said alike.
+/// Returns whether two runs agree. Bytes in one piece with a refused DATA end the session as content; until then the
+/// replies are equal.
 fn agree<T: PartialEq>(one: &(String, Vec<T>), other: &(String, Vec<T>)) -> bool {
     let until = |run: &(String, Vec<T>)| {
         let last = run.0.trim_end().rfind("\r\n").map_or(0, |n| n + 2);
@@ -271,8 +271,7 @@ proptest! {
             let (wire, replies) = model.step(command);
             group.extend(wire);
             expected.extend(replies);
-            // STARTTLS ends a group, and so does DATA, which the session insists on when it was refused (RFC 2920
-            // 3.1).
+            // STARTTLS ends a group. So does DATA: the session enforces this if DATA is refused (RFC 2920 3.1).
             if !grouped || model.closed || model.refused_data || command == Command::StartTls {
                 talk.send(&std::mem::take(&mut group));
                 prop_assert_eq!(codes(&talk.heard()), std::mem::take(&mut expected), "{:?}", command);
@@ -293,7 +292,7 @@ proptest! {
         bytes in hostile(),
         cuts in proptest::collection::vec(0usize..4_000, 0..5),
     ) {
-        // STARTTLS is left out: what comes in one piece behind it is dropped, and what comes later is not.
+        // STARTTLS is not offered: bytes in one piece with it are dropped, while later ones are not.
         let run = |chunks: &mut dyn Iterator<Item = &[u8]>| {
             let mut talk = Conversation::new(ListenerRole::Relay, limits(), false, false);
             chunks.for_each(|chunk| talk.send(chunk));

@@ -1,4 +1,4 @@
-//! What stands behind MAIL and RCPT, whatever it is: read or refused, and what is read is what was written.
+//! Property tests of the arguments of MAIL and RCPT: any bytes are parsed or refused, and parsing preserves them.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -8,7 +8,7 @@ use smtp::parameter;
 use smtp::path::{self, ReversePath};
 use smtp::settings::ListenerRole;
 
-/// Near enough to an address to be one now and then.
+/// Texts that are addresses, or almost.
 fn near_address() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z.+-]{1,12}@[a-z0-9.-]{1,20}",
@@ -21,7 +21,7 @@ fn near_address() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A parameter of an extension, right or nearly so.
+/// Parameters of extensions that are valid, or almost.
 fn near_parameter() -> impl Strategy<Value = String> {
     let keyword = prop::sample::select(vec![
         "SIZE",

@@ -1,5 +1,5 @@
-//! The listener behind a proxy: the PROXY header before the greeting and before TLS, over loopback.
-//! The proxy is 127.0.0.1; whoever connects from 127.0.0.2 is none.
+//! The listener behind a proxy, over loopback: the PROXY header before the greeting and before TLS. 127.0.0.1 is the
+//! proxy; connections from 127.0.0.2 are direct.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -11,7 +11,7 @@ use smtp::settings::ListenerRole;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 
-/// A client in the relay's network, and one that is not.
+/// A client in the relay's network, and one outside.
 const INSIDER: &str = "PROXY TCP4 127.0.0.1 198.51.100.1 56324 25\r\n";
 const OUTSIDER: &str = "PROXY TCP4 192.0.2.1 198.51.100.1 56324 25\r\n";
 const DIALOG: &str = "EHLO x\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nDATA\r\n";
@@ -22,14 +22,14 @@ fn server(role: ListenerRole, limits: SessionLimits, implicit_tls: bool) -> Serv
     Server::behind(&proxies, (role, limits, implicit_tls), Remember::default())
 }
 
-/// Connects from an address of this machine.
+/// Connects from a local address.
 async fn connect_from(server: &Server, address: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(format!("{address}:0").parse().unwrap()).unwrap();
     socket.connect(server.address).await.unwrap()
 }
 
-/// A header of version 2: the command, and a client at 127.0.0.1 or, for LOCAL, nothing.
+/// A header of version 2: the command, and a client at 127.0.0.1 or, for LOCAL, no address.
 fn v2(command: u8) -> Vec<u8> {
     let addresses: &[u8] = if command == 0x20 { &[] } else { &[127, 0, 0, 1, 198, 51, 100, 1, 220, 4, 0, 25] };
     let family = if command == 0x20 { 0 } else { 0x11 };
@@ -106,7 +106,7 @@ async fn without_a_header_not_a_word_is_said() {
     let long = format!("PROXY UNKNOWN {}\r\n", "x".repeat(200));
     for bytes in ["EHLO x\r\nQUIT\r\n", "PROXY TCP4 127.0.0.1\r\nQUIT\r\n", long.as_str()] {
         let mut stream = server.connect().await;
-        // What was sent may be answered by a reset while it is being sent.
+        // The connection can be reset while the bytes are still being sent.
         let _ = stream.write_all(bytes.as_bytes()).await;
         assert_eq!(hear(&mut stream, 1).await, "", "{bytes}");
     }
@@ -129,7 +129,7 @@ async fn a_header_from_elsewhere_is_no_command() {
 async fn who_is_silent_has_a_place_among_all_and_no_longer_than_the_server() {
     let server = server(ListenerRole::Relay, SessionLimits::for_relay(), false);
     server.peers.set_sessions_max(ListenerRole::Relay, 4);
-    // As many as there are places: those whose header is awaited hold them all.
+    // Connections whose header is awaited occupy all slots.
     let mut silent = Vec::new();
     for _ in 0..4 {
         silent.push(server.connect().await);

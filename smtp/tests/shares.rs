@@ -1,5 +1,5 @@
-//! What strangers, tenants and relay hosts take of the memory and the sessions that all share, and what is left.
-//! Sizes are a sixteenth of the defaults, so that the tests hold less memory.
+//! Sharing of memory and sessions between untrusted clients, accounts and relay hosts. Sizes are a sixteenth of the
+//! defaults, so that the tests need less memory.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -14,22 +14,22 @@ use std::time::Duration;
 use conversation::Conversation;
 use loopback::{Remember, Server, hear, say};
 use mail::id::AccountId;
-use smtp::budget::ContentBudget;
 use smtp::capacity::{Capacity, CapacityLimits};
+use smtp::connection_limiter::ConnectionPermit;
+use smtp::content_budget::ContentBudget;
 use smtp::limits::SessionLimits;
-use smtp::peers::ConnectionPermit;
 use smtp::session::Input;
 use smtp::settings::{ListenerRole, SessionSettings};
 use tokio::time::Instant;
 
 const MIB: usize = 1 << 20;
-/// Half of it is submission's, half MX's.
+/// Half for submission, half for MX.
 const BYTES: usize = 32 * MIB;
 const LARGEST: usize = 3 * MIB;
 const LARGEST_AT_MX: usize = 9 * MIB / 4;
 const ENVELOPE: &str = "MAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nDATA\r\n";
 
-/// Submission and MX, as the server opens them.
+/// The settings of submission and MX, as the server opens them.
 struct World {
     capacity: Capacity,
     submission: Arc<SessionSettings>,
@@ -56,7 +56,7 @@ impl World {
         Self { capacity, submission, mx }
     }
 
-    /// A stranger that has begun a message.
+    /// An MX session of an untrusted client, with a message in progress.
     fn stranger(&self, address: &str) -> Conversation {
         let mut stranger = Conversation::with(Arc::clone(&self.mx), address, false);
         stranger.send(format!("EHLO x\r\n{ENVELOPE}").as_bytes());
@@ -64,7 +64,7 @@ impl World {
         stranger
     }
 
-    /// A customer that has logged in.
+    /// A submission session that is authenticated for an account.
     fn customer(&self, account: u8) -> Conversation {
         let mut customer = Conversation::with(Arc::clone(&self.submission), "198.51.100.1", true);
         customer.account = Some(AccountId::from_bytes([account; 16]));
@@ -78,17 +78,17 @@ fn heard(conversation: &mut Conversation) -> String {
     String::from_utf8(conversation.heard()).unwrap()
 }
 
-/// So many bytes of a message, its end not among them.
+/// Content of this size without its end.
 fn lines(bytes: usize) -> Vec<u8> {
     format!("{}\r\n", "x".repeat(1_022)).repeat(bytes / 1_024).into_bytes()
 }
 
-/// Sends that, in pieces as they come from a socket.
+/// Sends content in pieces, as they arrive from a socket.
 fn pour(conversation: &mut Conversation, bytes: usize) {
     lines(bytes).chunks(8 << 10).for_each(|piece| conversation.send(piece));
 }
 
-/// What a whole message of so many bytes is answered.
+/// Sends a message of this size and returns the reply.
 fn mail(conversation: &mut Conversation, bytes: usize) -> String {
     conversation.send(ENVELOPE.as_bytes());
     let begun = heard(conversation);
@@ -100,7 +100,7 @@ fn mail(conversation: &mut Conversation, bytes: usize) -> String {
     heard(conversation)
 }
 
-/// Sixteen unfinished messages took the whole memory, and customers got 452.
+/// Regression: sixteen unfinished messages took the whole memory, and submission replied 452.
 #[test]
 fn unfinished_messages_at_mx_leave_submission_its_memory() {
     let world = World::new();
@@ -109,7 +109,7 @@ fn unfinished_messages_at_mx_leave_submission_its_memory() {
     for n in 1..4 {
         assert!(mail(&mut world.customer(n), LARGEST).starts_with("250 2.0.0 "));
     }
-    // No address has more than its largest message takes: others bring theirs.
+    // No address has more memory than its largest message needs, so others can deliver.
     assert!(world.capacity.content_budget(ListenerRole::Mx).used_bytes() <= 4 * LARGEST_AT_MX);
     let mut other = world.stranger("203.0.113.99");
     pour(&mut other, MIB);
@@ -129,7 +129,7 @@ fn a_site_of_ipv6_has_one_share_of_the_memory() {
     assert_eq!(mail_end(&mut other), "250 2.0.0 ");
 }
 
-/// A stranger with a /48 has 256 sites, and took all.
+/// Regression: an untrusted client with a /48 has 256 sites, and took all memory.
 #[test]
 fn a_network_has_a_share_of_the_memory_and_of_the_sessions_at_mx() {
     let world = World::new();
@@ -168,7 +168,7 @@ fn one_tenant_leaves_memory_to_the_others() {
         session.send(ENVELOPE.as_bytes());
         pour(session, 3 * MIB / 2);
     }
-    // Alone it has half.
+    // While no other account needs memory, one account gets half.
     let used = world.capacity.content_budget(ListenerRole::Submission).used_bytes();
     assert!((BYTES / 8..=BYTES / 4).contains(&used), "{used}");
     for other in 2..5 {
@@ -178,8 +178,8 @@ fn one_tenant_leaves_memory_to_the_others() {
     assert!(mail(&mut world.customer(1), LARGEST).starts_with("250 2.0.0 "));
 }
 
-/// Six strangers who sent just fast enough held the memory for as long as they liked: nobody else had a large message
-/// received.
+/// Regression: six untrusted clients that sent just fast enough held the memory indefinitely, and no other large
+/// message was accepted.
 #[test]
 fn strangers_who_are_just_fast_enough_make_room_for_a_newcomer() {
     let world = World::new();
@@ -205,7 +205,7 @@ fn strangers_who_are_just_fast_enough_make_room_for_a_newcomer() {
     assert_eq!(cut.count(), 1);
 }
 
-/// Room was doubled: of two messages that were a little below half of what an address may have one was refused.
+/// Regression: buffers were doubled, so one of two messages just below half of an address's share was refused.
 #[test]
 fn room_for_large_messages_grows_in_steps() {
     let sizes = CapacityLimits {
@@ -239,7 +239,7 @@ fn room_for_large_messages_grows_in_steps() {
     assert_eq!(both.each_mut().map(mail_end), ["250 2.0.0 "; 2]);
 }
 
-/// What is announced is held against what is free before a byte of it has come.
+/// A declared SIZE is compared with the free memory before the content is sent.
 #[test]
 fn an_announced_size_is_refused_before_it_comes() {
     let world = World::new();
@@ -253,7 +253,7 @@ fn an_announced_size_is_refused_before_it_comes() {
     assert!(heard(&mut other).ends_with("\r\n250 2.1.0 Sender OK\r\n"));
 }
 
-/// A listener of its own with a mebibyte, of which each of these sessions has some.
+/// A listener with a budget of one mebibyte, of which each session holds a part.
 struct Slow {
     settings: Arc<SessionSettings>,
     sessions: Vec<Conversation>,
@@ -276,7 +276,7 @@ impl Slow {
         self.sessions[session].send(&vec![b'x'; bytes]);
     }
 
-    /// Which of them were told that they are too slow.
+    /// Returns the sessions that were aborted because they are slow.
     fn cut(&mut self, now: u64) -> Vec<usize> {
         let mut cut = Vec::new();
         for (n, session) in self.sessions.iter_mut().enumerate() {
@@ -290,7 +290,7 @@ impl Slow {
     }
 }
 
-/// Memory was held by whoever sent 500 bytes a second, for as long as it liked.
+/// Regression: clients that sent 500 bytes a second held memory indefinitely.
 #[test]
 fn slow_messages_are_cut_off_when_memory_is_short_the_slowest_first() {
     let budget = ContentBudget::new(MIB);
@@ -304,11 +304,11 @@ fn slow_messages_are_cut_off_when_memory_is_short_the_slowest_first() {
     all.send(slower, 30, 100);
     all.send(fast, 59, 32_000);
     assert!(budget.free_bytes() < MIB / 4);
-    assert_eq!(all.cut(60), [0; 0], "nobody asks for more");
-    // A newcomer: the slowest makes room, and then memory is no longer short.
+    assert_eq!(all.cut(60), [0; 0], "no session requests memory");
+    // A new message aborts the slowest one; memory is then no longer short.
     let newcomer = all.begin(61, 20);
     assert_eq!(all.cut(61), [silent]);
-    // Another, for which there is too little: the next slowest.
+    // Another one that needs more memory than is free aborts the next slowest.
     let large = all.begin(62, 200);
     assert_eq!(all.cut(62), [slower]);
     for session in [slow, fast, small, newcomer, large] {
@@ -331,7 +331,7 @@ fn a_slow_message_is_received_while_memory_is_not_short() {
     assert!(heard(&mut slow).starts_with("250 2.0.0 "));
 }
 
-/// Chunks hold memory while the next one is awaited.
+/// A BDAT message holds memory while the next chunk is awaited.
 #[test]
 fn between_two_chunks_a_message_is_under_way_too() {
     let budget = ContentBudget::new(MIB);
@@ -353,11 +353,11 @@ fn between_two_chunks_a_message_is_under_way_too() {
     assert_eq!(mail_end(&mut all.sessions[newcomer]), "250 2.0.0 ");
 }
 
-/// The session that is cut off waits for its client: it is woken.
+/// A session whose message is aborted waits for its client, so it must be woken.
 #[tokio::test]
 async fn a_message_that_is_cut_off_is_told_so_at_once() {
     let budget = ContentBudget::new(MIB);
-    let parts = (smtp::peers::ConnectionLimiter::new(64, 1), Arc::clone(&budget));
+    let parts = (smtp::connection_limiter::ConnectionLimiter::new(64, 1), Arc::clone(&budget));
     let server = Server::sharing(parts, &[], (ListenerRole::Mx, SessionLimits::for_mx(), false), Remember::default());
     let mut slow = server.connect().await;
     hear(&mut slow, 1).await;
@@ -367,7 +367,7 @@ async fn a_message_that_is_cut_off_is_told_so_at_once() {
     while budget.used_bytes() < 500 << 10 {
         tokio::task::yield_now().await;
     }
-    // A newcomer a minute later, as its own clock tells.
+    // A new session a minute later, by its own clock.
     let settings = SessionSettings::new(
         ListenerRole::Mx,
         "mx.example".parse().unwrap(),
@@ -381,8 +381,8 @@ async fn a_message_that_is_cut_off_is_told_so_at_once() {
     assert!(hear(&mut slow, 1).await.starts_with("421 4.3.1 Memory is short"));
 }
 
-/// Silent sessions from very many addresses held all places of MX for five minutes, and all of submission's before a
-/// login for half a minute.
+/// Regression: silent sessions from many addresses held all slots of MX for five minutes, and all of submission's for
+/// half a minute before the login.
 #[test]
 fn strangers_have_less_time_while_places_are_short() {
     let world = World::new();
@@ -412,7 +412,7 @@ fn strangers_have_less_time_while_places_are_short() {
     }
 }
 
-/// A session that says NOOP now and then, or sends 500 bytes a second, does not wait, but holds a place.
+/// A session that sends NOOP from time to time, or 500 bytes a second, is not idle but holds a slot.
 #[test]
 fn while_places_are_short_a_session_at_mx_has_to_bring_something() {
     let world = World::new();
@@ -434,11 +434,11 @@ fn while_places_are_short_a_session_at_mx_has_to_bring_something() {
         slow.send(&[b'x'; 5_000]);
     }
     assert_eq!(ended, [Some(120), None, Some(70)]);
-    assert!(heard(&mut idler).contains("421 4.4.2 Timeout: no message came"));
-    assert!(heard(&mut slow).contains("421 4.4.2 Timeout: the message comes too slowly"));
+    assert!(heard(&mut idler).contains("421 4.4.2 Timeout: no message sent"));
+    assert!(heard(&mut slow).contains("421 4.4.2 Timeout: the message arrives too slowly"));
 }
 
-/// A message of many small chunks was cut off between two of them, however fast it came.
+/// Regression: a message of many small chunks was aborted between two of them, however fast it arrived.
 #[test]
 fn a_message_in_chunks_has_as_long_as_one_without_while_places_are_short() {
     let world = World::new();
@@ -464,14 +464,14 @@ fn a_message_in_chunks_has_as_long_as_one_without_while_places_are_short() {
         }
     }
     assert_eq!(ended, [None, Some(92), Some(32)]);
-    assert!(heard(&mut slow).contains("421 4.4.2 Timeout: the message comes too slowly"));
-    assert!(heard(&mut silent).contains("421 4.4.2 Timeout: nothing complete came"));
+    assert!(heard(&mut slow).contains("421 4.4.2 Timeout: the message arrives too slowly"));
+    assert!(heard(&mut silent).contains("421 4.4.2 Timeout: no complete input"));
     fast.send(b"BDAT 0 LAST\r\n");
     assert!(heard(&mut fast).ends_with("250 2.0.0 OK msg_1\r\n"));
 }
 
-/// Sessions that began while there were places enough are ended sooner once there are few: in the middle of a command,
-/// and of a handshake.
+/// Sessions that began before an overload get the shorter timeouts too: while waiting for a command, and during a
+/// handshake.
 #[tokio::test(start_paused = true)]
 async fn sessions_that_wait_make_room_once_places_are_short() {
     for (role, limits, implicit_tls, patience) in [
@@ -479,7 +479,7 @@ async fn sessions_that_wait_make_room_once_places_are_short() {
         (ListenerRole::Submission, SessionLimits::default(), false, 5),
         (ListenerRole::Submission, SessionLimits::default(), true, 5),
     ] {
-        let peers = smtp::peers::ConnectionLimiter::new(64, 1);
+        let peers = smtp::connection_limiter::ConnectionLimiter::new(64, 1);
         let parts = (Arc::clone(&peers), ContentBudget::new(MIB));
         let server = Server::sharing(parts, &[], (role, limits, implicit_tls), Remember::default());
         let began = Instant::now();
@@ -520,7 +520,7 @@ fn one_relay_host_leaves_sessions_and_memory_to_the_others() {
         session.send(ENVELOPE.as_bytes());
         pour(session, MIB);
     }
-    // A fifth of all is the relay listener's, and half of that one host's while it is alone.
+    // The relay listener has a fifth of the memory, of which a single host can use half.
     assert!((BYTES / 15..=BYTES / 10).contains(&budget.used_bytes()), "{}", budget.used_bytes());
     assert!(mail(&mut host("198.51.100.2"), MIB).starts_with("250 2.0.0 "));
     drop(busy);
@@ -537,7 +537,7 @@ fn one_relay_host_leaves_sessions_and_memory_to_the_others() {
     assert!(come([198, 51, 100, 3].into()).is_some());
 }
 
-/// They took the sessions of all listeners, and customers got 421.
+/// Regression: they took the sessions of all listeners, and submission replied 421.
 #[tokio::test]
 async fn idle_sessions_at_mx_leave_submission_its_places() {
     let world = World::new();

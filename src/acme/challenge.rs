@@ -1,7 +1,7 @@
-//! Challenges: what proves to the authority that a name is ours, while it asks.
+//! ACME challenges: responses by which the authority validates that this installation controls a name.
 //!
-//! By TLS-ALPN-01 (RFC 8737) a handshake that offers `acme-tls/1` and nothing else is shown a certificate
-//! made for the challenge; by HTTP-01 (RFC 8555 8.3) a path answers with the key authorization.
+//! TLS-ALPN-01 (RFC 8737): a handshake that offers only `acme-tls/1` gets a certificate made for the challenge.
+//! HTTP-01 (RFC 8555 8.3): a well-known path returns the key authorization.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,20 +13,20 @@ use rustls::sign::CertifiedKey;
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde::{Deserialize, Serialize};
 
-/// The protocol of a handshake that looks for a proof (RFC 8737 6.2).
+/// ALPN protocol of a TLS-ALPN-01 handshake (RFC 8737 6.2).
 pub const ALPN: &[u8] = b"acme-tls/1";
 
-/// How a name is proved.
+/// Challenge type by which a name is validated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChallengeMethod {
-    /// By the API's listener on port 443.
+    /// TLS-ALPN-01, on the API's listener on port 443.
     TlsAlpn,
-    /// By a listener on port 80.
+    /// HTTP-01, on a listener on port 80.
     Http,
 }
 
 impl ChallengeMethod {
-    /// As the protocol names it.
+    /// Name in the protocol.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,29 +43,29 @@ impl ChallengeMethod {
     }
 }
 
-/// What is answered to the authority about one name.
+/// Response to the challenge of one name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ChallengeResponse {
-    /// By which HTTP-01 asks.
+    /// Token in the path of an HTTP-01 request.
     pub(super) token: String,
-    /// The answer (RFC 8555 8.1). It is no secret.
+    /// Key authorization (RFC 8555 8.1). It is not secret.
     pub(super) key_authorization: String,
 }
 
-/// What is answered about each name of an order.
+/// Challenge responses of an order, by name.
 pub(super) type ChallengeResponses = BTreeMap<String, ChallengeResponse>;
 
-/// The proofs of this moment, by name.
+/// Challenge responses that this node serves now, by name.
 #[derive(Debug, Default)]
 pub struct ActiveChallenges {
     responses: RwLock<HashMap<String, ActiveChallenge>>,
 }
 
-/// A proof, and the certificate that shows it.
+/// A challenge response and its TLS-ALPN-01 certificate.
 type ActiveChallenge = (ChallengeResponse, Option<Arc<CertifiedKey>>);
 
 impl ActiveChallenges {
-    /// Answers with these, and with nothing else, from now on.
+    /// Replaces the challenge responses. Unchanged ones keep their certificate.
     pub(super) fn set_responses(&self, wanted: ChallengeResponses) {
         let mut proofs = self.responses.write().unwrap_or_else(PoisonError::into_inner);
         proofs.retain(|name, (known, _)| wanted.get(name) == Some(&*known));
@@ -75,13 +75,13 @@ impl ActiveChallenges {
             }
             let shown = challenge_certificate(&name, &proof);
             if let Err(error) = &shown {
-                tracing::warn!(name, error, "no certificate for the challenge can be made");
+                tracing::warn!(name, error, "cannot create the TLS-ALPN-01 certificate");
             }
             proofs.insert(name, (proof, shown.ok()));
         }
     }
 
-    /// The answer to HTTP-01.
+    /// Key authorization for an HTTP-01 request.
     pub(super) fn http_response(&self, name: &str, token: &str) -> Option<String> {
         let proofs = self.responses.read().unwrap_or_else(PoisonError::into_inner);
         let (proof, _) = proofs.get(name).filter(|(proof, _)| proof.token == token)?;
@@ -93,7 +93,7 @@ impl ActiveChallenges {
     }
 }
 
-/// The certificate of a challenge: self-signed, the name, and the digest of the key authorization (RFC 8737 3).
+/// Creates a TLS-ALPN-01 certificate: self-signed, with the name and the digest of the key authorization (RFC 8737 3).
 fn challenge_certificate(name: &str, proof: &ChallengeResponse) -> Result<Arc<CertifiedKey>, String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, proof.key_authorization.as_bytes());
@@ -102,12 +102,12 @@ fn challenge_certificate(name: &str, proof: &ChallengeResponse) -> Result<Arc<Ce
     let key = KeyPair::generate().map_err(|error| failed(&error))?;
     let made = asked.self_signed(&key).map_err(|error| failed(&error))?;
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    // Not looked at any further: its critical extension is nothing that rustls knows.
+    // Not validated further: rustls does not support its critical extension.
     let key = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).map_err(|error| failed(&error))?;
     Ok(Arc::new(CertifiedKey::new(vec![made.der().clone()], key)))
 }
 
-/// Shows a certificate to everybody, and proofs to who looks for them.
+/// Selects the challenge certificate for TLS-ALPN-01 handshakes, and the default certificate for all others.
 #[derive(Debug)]
 pub(crate) struct CertificateResolver {
     pub(crate) default_certificate: Arc<CertifiedKey>,

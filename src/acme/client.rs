@@ -1,7 +1,7 @@
-//! The client that asks the certificate authority: a connection for each request, TLS with the public roots
-//! or the operator's own, names from the configured name servers.
+//! HTTP client of the certificate authority: one connection per request, TLS with the public CAs or the operator's,
+//! names resolved by the configured name servers.
 //!
-//! What comes back is bounded in size and time. Without TLS only this machine is asked.
+//! Responses are limited in size and time. HTTP without TLS is permitted to loopback addresses only.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use dns::lookup::Resolver;
+use dns::resolver::Resolver;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::header::{HOST, HeaderValue};
 use hyper::{Request, Response, Uri};
@@ -26,25 +26,25 @@ use tokio_rustls::TlsConnector;
 
 use crate::certificate;
 
-/// How long one request may take, from the connection to the last byte.
+/// Timeout of a request, from connecting to the last byte.
 const REQUEST_MAX: Duration = Duration::from_secs(60);
-/// How long one address is tried.
+/// Timeout of connecting to one address.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
-/// Nothing that an authority says is longer.
+/// Maximum size of a response body.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
-/// Why a request came to nothing.
+/// Errors of a request.
 #[derive(Debug, thiserror::Error)]
 enum AcmeClientError {
-    #[error("{0} is no https address")]
+    #[error("{0} is not an https URL")]
     Address(Uri),
     #[error("{host}: {error}")]
     Connect { host: String, error: io::Error },
-    #[error("no answer within {} s", REQUEST_MAX.as_secs())]
+    #[error("no response within {} s", REQUEST_MAX.as_secs())]
     Timeout,
 }
 
-/// Asks.
+/// Sends the requests of the ACME library.
 #[derive(Clone)]
 pub(super) struct AcmeHttpClient {
     tls: TlsConnector,
@@ -52,7 +52,7 @@ pub(super) struct AcmeHttpClient {
 }
 
 impl AcmeHttpClient {
-    /// A client that trusts the public roots, or only those in a PEM file.
+    /// Creates a client that trusts the public CAs, or only those in a PEM file.
     pub(super) fn new(roots: Option<&Path>, resolver: Resolver) -> Result<Self, String> {
         let trusted = match roots {
             None => RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.into() },
@@ -67,7 +67,7 @@ impl AcmeHttpClient {
         Ok(Self { tls: TlsConnector::from(Arc::new(config)), resolver })
     }
 
-    /// A connection to one of the host's addresses.
+    /// Connects to the first of the host's addresses that accepts.
     async fn connect(&self, host: &str, port: u16) -> io::Result<TcpStream> {
         let addresses = match (host.parse::<IpAddr>(), host.parse::<DomainName>()) {
             (Ok(address), _) => vec![address],
@@ -106,14 +106,14 @@ impl AcmeHttpClient {
     }
 }
 
-/// One request and its answer (RFC 9112).
+/// Sends one request over HTTP/1.1 and reads its response (RFC 9112).
 async fn send_over<S>(stream: S, request: Request<BodyWrapper<Bytes>>) -> Result<BytesResponse, Error>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let other = |error: hyper::Error| Error::Other(Box::new(error));
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(other)?;
-    // It ends with the sender.
+    // The task ends when `sender` is dropped.
     tokio::spawn(connection);
     let (mut parts, body) = request.into_parts();
     if let Some(authority) = parts.uri.authority().and_then(|a| HeaderValue::from_str(a.as_str()).ok()) {

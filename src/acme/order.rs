@@ -1,7 +1,7 @@
-//! One order: from names to a certificate (RFC 8555 7.4).
+//! One certificate order: from names to a certificate (RFC 8555 7.4).
 //!
 //! ```text
-//! account ─► order ─► a proof for each name, for all nodes to show ─► ready ─► finalize ─► chain and key
+//! account ─► order ─► a challenge response for each name, served by all nodes ─► ready ─► finalize ─► chain and key
 //! ```
 
 use instant_acme::{
@@ -11,11 +11,11 @@ use instant_acme::{
 use super::challenge::{ChallengeMethod, ChallengeResponse, ChallengeResponses};
 use super::{AcmeError, CertificateRenewer};
 
-/// The authority has lost our account, or is another one by now (RFC 8555 6.7).
+/// The authority does not know the account: it deleted it, or is another authority (RFC 8555 6.7).
 const ACCOUNT_GONE: &str = "urn:ietf:params:acme:error:accountDoesNotExist";
 
 impl CertificateRenewer {
-    /// Gets a certificate: its chain and its key, PEM.
+    /// Orders a certificate. Returns its chain and its key as PEM.
     pub(super) async fn order_certificate(&self) -> Result<(String, String), AcmeError> {
         let account = self.load_or_create_account().await?;
         let mut order = match self.create_order(&account).await {
@@ -27,27 +27,27 @@ impl CertificateRenewer {
         };
         let finished = self.complete_order(&mut order).await;
         if let Err(error) = self.publish_responses(ChallengeResponses::new()).await {
-            tracing::debug!(%error, "proofs stay in the store");
+            tracing::debug!(%error, "challenge responses were not removed from the store");
         }
         finished
     }
 
-    /// Orders, in the place of the certificate that is shown, if the authority follows what replaces what
-    /// (RFC 9773 5): an order that does is outside of its limits.
+    /// Creates the order. It names the active certificate as the one that it replaces, if the authority supports that
+    /// (RFC 9773 5): such an order is exempt from rate limits.
     async fn create_order(&self, account: &Account) -> Result<Order, Error> {
         let identifiers: Vec<Identifier> =
             self.settings.names.iter().map(|name| Identifier::Dns(name.clone())).collect();
         if let Some(old) = self.certificate_id() {
             match account.new_order(&NewOrder::new(&identifiers).replaces(old)).await {
                 Ok(order) => return Ok(order),
-                // It does not, or has replaced that one, or never made it.
-                Err(error) => tracing::debug!(%error, "ordered without saying what it replaces"),
+                // Not supported, already replaced, or issued by another authority.
+                Err(error) => tracing::debug!(%error, "order without `replaces`: the authority refused it"),
             }
         }
         account.new_order(&NewOrder::new(&identifiers)).await
     }
 
-    /// Proves these names here, and by all other nodes, instead of those that were proved.
+    /// Replaces the challenge responses that this node, and all nodes that share the store, serve.
     async fn publish_responses(&self, proofs: ChallengeResponses) -> Result<(), AcmeError> {
         if self.store.is_shared() {
             self.store.store_responses(&proofs).await?;
@@ -56,7 +56,7 @@ impl CertificateRenewer {
         Ok(())
     }
 
-    /// Our account there, made at the first time. The operator has agreed to the terms by configuring it.
+    /// Loads the ACME account, or creates it. By configuring ACME, the operator has agreed to the authority's terms.
     pub(super) async fn load_or_create_account(&self) -> Result<Account, AcmeError> {
         let builder = || Account::builder_with_http(Box::new(self.client.clone()));
         let contact: Vec<&str> = self.settings.contact.iter().map(String::as_str).collect();
@@ -70,7 +70,7 @@ impl CertificateRenewer {
     }
 
     async fn complete_order(&self, order: &mut Order) -> Result<(String, String), AcmeError> {
-        // One that is ready already was proved a while ago.
+        // A reused order can be ready already.
         if order.state().status == OrderStatus::Pending {
             self.answer_challenges(order).await?;
             let otherwise = match order.poll_ready(&self.settings.retry_policy).await {
@@ -87,7 +87,7 @@ impl CertificateRenewer {
         Ok((chain, key))
     }
 
-    /// Shows the proofs, and says so.
+    /// Publishes the challenge responses, then tells the authority to validate them.
     async fn answer_challenges(&self, order: &mut Order) -> Result<(), AcmeError> {
         let (mut proving, mut proofs) = (Vec::new(), ChallengeResponses::new());
         let mut authorizations = order.authorizations();
@@ -109,7 +109,8 @@ impl CertificateRenewer {
         }
         self.publish_responses(proofs).await?;
         if self.store.is_shared() && proving.iter().any(|(_, way)| *way == ChallengeMethod::TlsAlpn) {
-            // The authority may ask any node: each has looked twice by then. (HTTP-01 looks when it is asked.)
+            // The authority may connect to any node: wait until each has polled twice. HTTP-01 reads the store on each
+            // request.
             tokio::time::sleep(self.settings.poll_interval * 2 + self.settings.poll_interval / 5).await;
         }
         let mut authorizations = order.authorizations();
@@ -129,7 +130,7 @@ impl CertificateRenewer {
         Ok(())
     }
 
-    /// Why an order is invalid: the authority says it of a challenge.
+    /// Finds the challenge error that made an order invalid.
     async fn order_error(&self, order: &mut Order) -> Result<Option<AcmeError>, AcmeError> {
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
@@ -147,7 +148,7 @@ impl CertificateRenewer {
     }
 }
 
-/// Whether the authority has looked, and not seen what it wanted (RFC 8555 6.7).
+/// Returns whether the authority tried to validate the challenge and failed (RFC 8555 6.7).
 fn is_challenge_failure(problem: &Problem) -> bool {
     const KINDS: [&str; 6] = ["caa", "connection", "dns", "incorrectResponse", "tls", "unauthorized"];
     let kind = problem.r#type.as_deref().and_then(|kind| kind.strip_prefix("urn:ietf:params:acme:error:"));

@@ -1,8 +1,8 @@
-//! Checking the store while the server runs.
+//! Checks the store while the server runs.
 //!
 //! ```text
-//! one at a time ─► read snapshot, on a thread of its own ─► progress once a second ─► report
-//!                  the asker hangs up ─► the next progress finds no reader ─► the thread ends
+//! one check at a time ─► read snapshot, on its own thread ─► progress once a second ─► report
+//!                        client disconnects ─► sending the next progress fails ─► the thread ends
 //! ```
 
 use std::ops::ControlFlow;
@@ -16,16 +16,16 @@ use tokio::time::Instant;
 
 use super::AdminError;
 
-/// How often is told how far it is.
+/// Interval of progress lines.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 
-/// How far a check is, in words.
+/// Formats the progress of a check.
 #[must_use]
 pub fn progress(done: BackupProgress) -> String {
     format!("{} rows, {} messages, {} MiB read", done.rows, done.bodies, done.bytes >> 20)
 }
 
-/// What a check found. `problems` are sentences, `faults` the same in parts.
+/// JSON of a check's report. `faults` contains the parts of the sentences in `problems`.
 #[must_use]
 pub fn shown(report: &Report) -> Value {
     json!({
@@ -38,18 +38,18 @@ pub fn shown(report: &Report) -> Value {
     })
 }
 
-/// Reads everything in the store. Refused while another check runs. It ends when nobody listens any more.
+/// Reads everything in the store. Returns `busy` while another check runs. Dropping the future stops the check.
 pub(super) async fn check(
     store: &Store,
     checking: &Arc<Semaphore>,
     steps: mpsc::Sender<String>,
 ) -> Result<Value, AdminError> {
     let Ok(only) = Arc::clone(checking).try_acquire_owned() else {
-        return Err(AdminError::with_code("busy", "a check of the store is under way: wait until it is done"));
+        return Err(AdminError::with_code("busy", "another check of the store is running: retry when it is done"));
     };
     let (sender, receiver) = watch::channel(BackupProgress::default());
     let watched = move |done| {
-        // The next one may begin when this one has ended, not when its asker is gone.
+        // The permit is released when this check's thread ends, not when its client disconnects.
         let _held = &only;
         match sender.send(done) {
             Ok(()) => ControlFlow::Continue(()),
@@ -62,17 +62,12 @@ pub(super) async fn check(
         tokio::select! {
             report = &mut checked => break report.map_err(|error| error.to_string())?,
             _ = tick.tick() => {
-                // Whoever reads too slowly misses a step.
+                // A client that reads slowly misses progress lines.
                 let _ = steps.try_send(progress(*receiver.borrow()));
             }
         }
     };
-    tracing::info!(
-        rows = report.rows,
-        bodies = report.bodies,
-        problems = report.problems.len(),
-        "the store was checked"
-    );
+    tracing::info!(rows = report.rows, bodies = report.bodies, problems = report.problems.len(), "store checked");
     Ok(shown(&report))
 }
 
@@ -83,7 +78,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn one_at_a_time_and_none_for_nobody() {
+    async fn one_check_at_a_time_and_a_dropped_check_ends() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(&RedbOptions::new(directory.path())).unwrap();
         for n in 0..20_u8 {
@@ -99,7 +94,7 @@ mod tests {
         drop(held);
         let begun = tokio::time::timeout(Duration::ZERO, check(&store, &checking, steps())).await;
         drop(begun);
-        // It ends, though nobody waits for it; then the next may begin.
+        // The dropped check ends by itself and releases the permit.
         drop(checking.acquire().await.unwrap());
         let shown = check(&store, &checking, steps()).await.unwrap();
         assert_eq!((&shown["sound"], &shown["rows"], &shown["bodies"]), (&json!(true), &json!(20), &json!(20)));

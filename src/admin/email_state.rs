@@ -1,32 +1,32 @@
-//! Where an email stands, in the operator's words.
+//! State of an email as the admin socket shows it.
 
 use mail::email::{EmailRollup, EmailStatus};
 use mail::recipient::Recipient;
 use serde::{Deserialize, Serialize};
 
-/// Where an email stands. What the API calls `sent`, since it was taken on, is queued before the first attempt and deferred
-/// after it.
+/// State of an email. It divides the API's `sent` (accepted) into queued, before the first attempt, and deferred, after
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmailState {
-    /// To be sent later.
+    /// Will be sent later.
     Scheduled,
-    /// Not attempted yet.
+    /// Waits for its first attempt.
     Queued,
-    /// Attempted, and to be tried again.
+    /// Attempted; a retry is pending.
     Deferred,
     /// At least one recipient delivered.
     Delivered,
-    /// Ended, none delivered, at least one bounced.
+    /// Finished: none delivered, at least one bounced.
     Bounced,
-    /// Ended, none delivered, none bounced.
+    /// Finished: none delivered, none bounced.
     Failed,
-    /// Taken out of the queue before anything else happened.
+    /// Removed from the queue before anything else happened.
     Cancelled,
 }
 
 impl EmailState {
-    /// Of an email with these recipients.
+    /// Derives the state from the recipients of an email.
     #[must_use]
     pub fn of(recipients: &[Recipient]) -> Self {
         match EmailRollup::from_recipients(recipients).status {
@@ -41,7 +41,7 @@ impl EmailState {
         }
     }
 
-    /// The API's words for it: an email in this state has one of these, and others may have it, too.
+    /// The API's statuses that an email in this state can have. Emails in other states can have them too.
     #[must_use]
     pub fn statuses(self) -> Vec<EmailStatus> {
         match self {

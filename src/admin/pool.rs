@@ -1,15 +1,15 @@
-//! Answering questions about pools of source addresses.
+//! Admin requests about pools of source addresses.
 
-use ::queue::pools::{PoolStatus, WarmUpStatus};
-use mail::given_name::PoolName;
+use ::queue::source_pools::{PoolStatus, WarmUpStatus};
 use mail::id::AccountId;
 use mail::pool::WarmUpOverride;
+use mail::slug::PoolName;
 use serde_json::{Value, json};
 
-use super::answer::{AdminResult, error_text};
-use crate::world::Services;
+use super::handler::{AdminResult, error_text};
+use crate::services::Services;
 
-/// Providers shown to which no more may go at the moment.
+/// Maximum number of providers listed whose warm-up limit is used up.
 const SHOWN_MAX: usize = 100;
 
 fn warm_up_view(standing: &WarmUpStatus) -> Value {
@@ -33,12 +33,12 @@ fn pool_view(pool: &PoolStatus, accounts: &[AccountId]) -> Value {
     })
 }
 
-/// How the pools stand.
+/// Lists all configured pools, and overrides of pools that are no longer configured.
 pub(super) fn list_pools(world: &Services) -> Value {
     let mut accounts = world.worker.accounts_by_pool();
     let of = |pool: &PoolStatus| pool_view(pool, &accounts.remove(&pool.source.pool).unwrap_or_default());
     let pools: Vec<Value> = world.worker.pool_statuses().iter().map(of).collect();
-    // Orders about pools that are configured no more: the accounts' mail leaves as that of others of their plan.
+    // Accounts assigned to a pool that is no longer configured send from the pool of their plan.
     let warm_ups = world.worker.orphaned_warm_ups();
     json!({"pools": pools, "not_configured": {"accounts": accounts, "warm_up_ordered": warm_ups}})
 }
@@ -49,18 +49,18 @@ fn pool_by_name(world: &Services, name: &PoolName) -> Value {
     json!({"pool": found.map(|pool| pool_view(&pool, &accounts))})
 }
 
-/// Has an account's mail leave from a pool.
+/// Assigns an account to a pool, or back to that of its plan.
 pub(super) async fn assign_pool(world: &Services, account: &str, pool: Option<PoolName>) -> AdminResult {
     let found = store::account::find(&world.store, account).await.map_err(error_text)?;
-    let id = found.ok_or_else(|| format!("there is no account {account}"))?.id;
-    tracing::info!(account.id = %id, pool = pool.as_ref().map(PoolName::as_str), "the operator assigns a pool");
+    let id = found.ok_or_else(|| format!("account {account} does not exist"))?.id;
+    tracing::info!(account.id = %id, pool = pool.as_ref().map(PoolName::as_str), "operator: assign pool");
     world.worker.assign_pool(id, pool.clone()).await.map_err(error_text)?;
     Ok(json!({"account": id, "pool": pool}))
 }
 
-/// Has a pool be warmed up from another day on.
+/// Sets or removes the operator's start day of a pool's warm-up.
 pub(super) async fn set_warm_up(world: &Services, pool: PoolName, warm_up: Option<WarmUpOverride>) -> AdminResult {
-    tracing::info!(%pool, ?warm_up, "the operator changes a warm-up");
+    tracing::info!(%pool, ?warm_up, "operator: change warm-up");
     world.worker.warm_up_pool(pool.clone(), warm_up).await.map_err(error_text)?;
     Ok(pool_by_name(world, &pool))
 }

@@ -1,9 +1,9 @@
-//! Answering questions about the queue and its destinations.
+//! Admin requests about the queue and its destinations.
 
 use std::time::Duration;
 
-use ::queue::operate::CommandProgress;
-use ::queue::order::QueueCommand;
+use ::queue::queue_admin::CommandProgress;
+use ::queue::queue_command::QueueCommand;
 use mail::destination::{Destination, DestinationOverrides, OperatorSuspension};
 use mail::task::{QueueName, Task};
 use mail::task_filter::TaskFilter;
@@ -13,51 +13,51 @@ use store::engine::Key;
 use store::task::PARTITIONS;
 use tokio::sync::mpsc;
 
-use super::answer::{AdminResult, error_text, parse_email_id};
-use super::{DestinationAction, PageAsked, QueueFilter, QueueSearch, show};
-use crate::world::Services;
+use super::handler::{AdminResult, error_text, parse_email_id};
+use super::{DestinationAction, PageQuery, QueueFilter, QueueSearch, views};
+use crate::services::Services;
 
-/// Tasks listed at most.
+/// Maximum number of tasks in a page.
 const LISTED_MAX: usize = 10_000;
-/// Tasks read for a list at most.
+/// Maximum number of tasks read for a page.
 const READ_MAX: usize = 1_000_000;
-/// Emails read for a list at most, where the tasks do not say what is asked for.
+/// Maximum number of emails read for a page, if the filter needs fields that tasks do not have.
 const EMAILS_READ_MAX: usize = 100_000;
-/// Tasks read at once for a list.
+/// Number of tasks per read of the store.
 const READ_AT_ONCE: usize = 1_000;
-/// A line of progress for so many tasks.
+/// Progress is reported after each of this many tasks.
 const PROGRESS_EVERY: u64 = 50_000;
-/// Tasks that are counted at once.
+/// Number of tasks per read of the store while counting.
 const COUNTED_AT_ONCE: usize = 1_000;
 
-async fn resolve_filter(world: &Services, asked: QueueFilter) -> Result<TaskFilter, String> {
-    let account = match &asked.account {
+async fn resolve_filter(world: &Services, query: QueueFilter) -> Result<TaskFilter, String> {
+    let account = match &query.account {
         None => None,
         Some(named) => {
             let found = store::account::find(&world.store, named).await.map_err(error_text)?;
-            Some(found.ok_or_else(|| format!("there is no account {named}"))?.id)
+            Some(found.ok_or_else(|| format!("account {named} does not exist"))?.id)
         }
     };
     let now = world.intake.clock().now();
-    let older = asked.older_seconds.map(Duration::from_secs);
-    let too_long = |_| "nothing can be that old: `--older` goes back to before there were clocks".to_owned();
+    let older = query.older_seconds.map(Duration::from_secs);
+    let too_long = |_| "`--older` is too large: the time is out of range".to_owned();
     let accepted_before = older.map(|older| now.checked_sub(older)).transpose().map_err(too_long)?;
     Ok(TaskFilter {
-        to: asked.to,
+        to: query.to,
         account,
-        from: asked.from,
-        class: asked.class,
-        held: asked.held,
-        attempts_min: asked.attempts_min,
+        from: query.from,
+        class: query.class,
+        held: query.held,
+        attempts_min: query.attempts_min,
         accepted_before,
     })
 }
 
 fn parse_command(word: &str) -> Result<QueueCommand, String> {
-    QueueCommand::from_word(word).ok_or_else(|| format!("`{word}` is not something that can be done to mail"))
+    QueueCommand::from_word(word).ok_or_else(|| format!("`{word}` is not a queue command"))
 }
 
-/// A look through the queue: which tasks are meant, and how far it went.
+/// Scan of the queue for one page: filters, tasks found and numbers read so far.
 struct Look<'a> {
     world: &'a Services,
     filter: TaskFilter,
@@ -70,7 +70,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Reads on from a key; where to go on, when there may be more. Queues that cannot hold what is meant are not read.
+    /// Scans from a key. Returns the key at which the next page starts. Skips queues that cannot match the filter.
     async fn run(&mut self, from: Option<Key>) -> Result<Option<Key>, String> {
         let first = from.as_deref().and_then(store::task::partition_of_key).unwrap_or(0);
         for partition in first..PARTITIONS {
@@ -92,7 +92,7 @@ impl Look<'_> {
         Ok(None)
     }
 
-    /// Reads a queue from a key on; where to go on, when it was enough before its end.
+    /// Scans one queue from a key. Returns the key to continue at if a limit was reached before the end of the queue.
     async fn queue(&mut self, queue: &QueueName, start: Key) -> Result<Option<Key>, String> {
         let mut from = Some(start);
         while let Some(start) = from {
@@ -115,7 +115,7 @@ impl Look<'_> {
         Ok(None)
     }
 
-    /// Those whose emails are meant.
+    /// Drops tasks whose emails do not match.
     async fn meant(&mut self, tasks: Vec<Task>) -> Result<Vec<Task>, String> {
         if tasks.is_empty() || !self.search.reads_emails() {
             return Ok(tasks);
@@ -133,7 +133,7 @@ fn cursor_of(key: &Key) -> String {
 }
 
 fn read_cursor(text: &str) -> Result<Key, String> {
-    let wrong = || format!("`{text}` is no cursor: it is `next_cursor` of the page before");
+    let wrong = || format!("`{text}` is not a valid cursor: use `next_cursor` of the previous page");
     let digits = text.as_bytes().chunks(2).map(|pair| {
         let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
         u8::from_str_radix(pair, 16).ok()
@@ -142,29 +142,29 @@ fn read_cursor(text: &str) -> Result<Key, String> {
     store::task::partition_of_key(&key).map(|_| key.clone()).ok_or_else(wrong)
 }
 
-/// What lies in the queue, and how the sites stand.
+/// Lists a page of tasks, and the ready queues of destinations.
 pub(super) async fn list_queue(
     world: &Services,
-    asked: QueueFilter,
+    query: QueueFilter,
     search: QueueSearch,
-    PageAsked { limit, cursor }: PageAsked,
+    PageQuery { limit, cursor }: PageQuery,
 ) -> AdminResult {
-    let mut filter = resolve_filter(world, asked).await?;
+    let mut filter = resolve_filter(world, query).await?;
     if let Some(recipient) = &search.recipient {
         filter.to.get_or_insert_with(|| recipient.domain().clone());
     }
     let limit = limit.clamp(1, LISTED_MAX);
-    let mut look = Look { world, filter, search, limit, tasks: Vec::new(), read: 0, emails_read: 0, damaged: 0 };
-    let next = look.run(cursor.as_deref().map(read_cursor).transpose()?).await?;
+    let mut scan = Look { world, filter, search, limit, tasks: Vec::new(), read: 0, emails_read: 0, damaged: 0 };
+    let next = scan.run(cursor.as_deref().map(read_cursor).transpose()?).await?;
     let (in_memory, body_bytes, queues_on_disk) = world.worker.memory_load();
-    let sites: Vec<Value> = world.worker.ready_queue_statuses().iter().take(100).map(show::ready_queue_view).collect();
+    let sites: Vec<Value> = world.worker.ready_queue_statuses().iter().take(100).map(views::ready_queue_view).collect();
     Ok(json!({
         "hold": hold_view(world).await?,
-        "tasks": look.tasks.iter().map(|task| show::task_view(task, &world.worker)).collect::<Vec<_>>(),
+        "tasks": scan.tasks.iter().map(|task| views::task_view(task, &world.worker)).collect::<Vec<_>>(),
         "has_more": next.is_some(),
         "next_cursor": next.as_ref().map(cursor_of),
-        "tasks_read": look.read,
-        "damaged": look.damaged,
+        "tasks_read": scan.read,
+        "damaged": scan.damaged,
         "in_memory": in_memory,
         "body_bytes_in_memory": body_bytes,
         "queues_on_disk": queues_on_disk,
@@ -172,16 +172,17 @@ pub(super) async fn list_queue(
     }))
 }
 
-/// The hold of the whole queue: since when, how much waits, and since when the oldest of it.
+/// JSON of the hold of the whole queue: its start, the number of recipients held and the oldest of them. Null without a
+/// hold.
 pub(super) async fn hold_view(world: &Services) -> Result<Value, String> {
     let Some(hold) = world.worker.queue_hold() else { return Ok(Value::Null) };
-    let mut shown = show::held_mail_view(world.worker.count_held(None).await.map_err(error_text)?);
-    shown["since"] = json!(hold.since);
-    shown["because"] = json!("the store was restored from a backup: `queue release --all` lets its mail go");
-    Ok(shown)
+    let mut view = views::held_mail_view(world.worker.count_held(None).await.map_err(error_text)?);
+    view["since"] = json!(hold.since);
+    view["because"] = json!("the store was restored from a backup; `queue release --all` resumes delivery");
+    Ok(view)
 }
 
-/// Where the queue is long.
+/// Lists the destinations with the longest queues.
 pub(super) async fn top_destinations(world: &Services, limit: usize, progress: mpsc::Sender<String>) -> AdminResult {
     let seen = |tasks: u64| {
         if tasks >= PROGRESS_EVERY && tasks.is_multiple_of(PROGRESS_EVERY) {
@@ -190,35 +191,35 @@ pub(super) async fn top_destinations(world: &Services, limit: usize, progress: m
     };
     let top = world.worker.top_destinations(limit.clamp(1, LISTED_MAX), seen).await.map_err(error_text)?;
     let now = world.intake.clock().now();
-    let shown: Vec<Value> = top.destinations.iter().map(|one| show::top_destination_view(one, now)).collect();
+    let view: Vec<Value> = top.destinations.iter().map(|one| views::top_destination_view(one, now)).collect();
     let hold = hold_view(world).await?;
-    Ok(json!({"hold": hold, "tasks": top.tasks, "count": top.count, "destinations": shown}))
+    Ok(json!({"hold": hold, "tasks": top.tasks, "count": top.count, "destinations": view}))
 }
 
-/// Does something to an email.
+/// Runs a command on one email.
 pub(super) async fn run_command(world: &Services, order: &str, email: &str) -> AdminResult {
     let recipients =
         world.worker.command_email(parse_email_id(email)?, &parse_command(order)?).await.map_err(error_text)?;
     Ok(json!({"email": email, "recipients": recipients}))
 }
 
-/// Lifts the hold of the whole queue, if it is on. What the operator holds by hand, and what is of suspended accounts,
-/// stays held: once the queue goes, the same command is about the first of these.
+/// Lifts the hold of the whole queue, if there is one. Tasks that the operator holds, and tasks of suspended accounts,
+/// stay held; once the hold is lifted, the same command releases the former.
 async fn release_hold(world: &Services) -> Result<Option<Value>, String> {
     let Some(hold) = world.worker.queue_hold() else { return Ok(None) };
     let waiting = world.worker.count_held(None).await.map_err(error_text)?;
     world.worker.lift_queue_hold().await.map_err(error_text)?;
-    tracing::info!(recipients = waiting.recipients, "the operator lets the queue go that was held after a restore");
+    tracing::info!(recipients = waiting.recipients, "operator: lift the queue hold that the restore set");
     Ok(Some(json!({"recipients": waiting.recipients, "being_tried": 0, "held_since": hold.since})))
 }
 
-/// How many recipients fit.
+/// Counts the recipients that match a filter.
 pub(super) async fn count_matching(
     world: &Services,
-    asked: QueueFilter,
+    query: QueueFilter,
     progress: mpsc::Sender<String>,
 ) -> AdminResult {
-    let filter = resolve_filter(world, asked).await?;
+    let filter = resolve_filter(world, query).await?;
     let (mut recipients, mut read, mut next) = (0_u64, 0_u64, None);
     loop {
         let slice = store::task::list_all(&world.store, next, COUNTED_AT_ONCE).await.map_err(error_text)?;
@@ -235,48 +236,50 @@ pub(super) async fn count_matching(
     }
 }
 
-/// Does something to all that fits; says how it gets on.
+/// Runs a command on all tasks that match a filter, and reports progress.
 pub(super) async fn run_command_on_matching(
     world: &Services,
     order: &str,
-    asked: QueueFilter,
+    query: QueueFilter,
     progress: mpsc::Sender<String>,
 ) -> AdminResult {
-    let filter = resolve_filter(world, asked).await?;
-    let what = parse_command(order)?;
-    if what == QueueCommand::Release
+    let filter = resolve_filter(world, query).await?;
+    let command = parse_command(order)?;
+    if command == QueueCommand::Release
         && filter == TaskFilter::default()
         && let Some(released) = release_hold(world).await?
     {
         return Ok(released);
     }
-    tracing::info!(order, ?filter, "the operator orders something about the queue");
-    let given = world.worker.command_matching(filter, &what).await.map_err(error_text)?;
-    let mut told = 0;
+    tracing::info!(order, ?filter, "operator: queue command");
+    let execution = world.worker.command_matching(filter, &command).await.map_err(error_text)?;
+    let mut reported = 0;
     loop {
-        let CommandProgress { done, busy, partitions_left: left } = given.progress().await.map_err(error_text)?;
+        let CommandProgress { done, busy, partitions_left: left } = execution.progress().await.map_err(error_text)?;
         if left == 0 {
-            // Those follow by themselves.
+            // The worker applies the command to busy tasks after their attempt.
             return Ok(json!({"recipients": done, "being_tried": busy}));
         }
-        if done > told {
-            told = done;
-            let _ = progress.try_send(format!("{done} recipients; {left} of 64 parts of the queue to go"));
+        if done > reported {
+            reported = done;
+            let total = usize::from(PARTITIONS);
+            let scanned = total.saturating_sub(left) * 100 / total;
+            let _ = progress.try_send(format!("{done} recipients; scanning queue: {scanned} %"));
         }
-        given.wait_for_progress().await;
+        execution.wait_for_progress().await;
     }
 }
 
-/// What is ordered about destinations.
+/// Lists the operator's overrides of destinations.
 pub(super) fn list_destinations(world: &Services) -> Value {
     let now = world.intake.clock().now();
     let ordered = world.worker.destination_orders();
-    let shown: Vec<Value> =
-        ordered.iter().map(|(destination, standing)| show::destination_view(destination, standing, now)).collect();
-    json!({"destinations": shown})
+    let view: Vec<Value> =
+        ordered.iter().map(|(destination, overrides)| views::destination_view(destination, overrides, now)).collect();
+    json!({"destinations": view})
 }
 
-/// Orders something about a destination.
+/// Sets or removes an override of a destination.
 pub(super) async fn change_destination(
     world: &Services,
     destination: &Destination,
@@ -289,19 +292,19 @@ pub(super) async fn change_destination(
     let until = match order {
         DestinationAction::Suspend { seconds: Some(seconds), .. } => {
             let until = now.checked_add(Duration::from_secs(seconds)).ok().filter(|until| *until > now);
-            Some(until.ok_or("`--for` is at least a second, and ends while there are clocks")?)
+            Some(until.ok_or("`--for` must be at least one second and within the range of timestamps")?)
         }
         _ => None,
     };
-    let change = |standing: &mut DestinationOverrides| match &order {
+    let change = |overrides: &mut DestinationOverrides| match &order {
         DestinationAction::Suspend { because, .. } => {
-            standing.suspension = Some(OperatorSuspension { since: now, until, because: because.clone() });
+            overrides.suspension = Some(OperatorSuspension { since: now, until, because: because.clone() });
         }
-        DestinationAction::Resume => standing.suspension = None,
-        DestinationAction::Pace(pace) => standing.pace = *pace,
-        DestinationAction::Route(way) => standing.way.clone_from(way),
+        DestinationAction::Resume => overrides.suspension = None,
+        DestinationAction::Pace(pace) => overrides.pace = *pace,
+        DestinationAction::Route(way) => overrides.way.clone_from(way),
     };
-    tracing::info!(%destination, ?order, "the operator orders something about a destination");
-    let standing = world.worker.order_destination(destination, change).await.map_err(error_text)?;
-    Ok(json!({"destination": show::destination_view(destination, &standing, now)}))
+    tracing::info!(%destination, ?order, "operator: override destination");
+    let overrides = world.worker.order_destination(destination, change).await.map_err(error_text)?;
+    Ok(json!({"destination": views::destination_view(destination, &overrides, now)}))
 }

@@ -1,84 +1,84 @@
-//! Finding accounts, domains and emails: for lists, and for the trace of an email whose id is not known.
+//! Searches accounts, domains and emails: for lists, and for the trace of an email whose id is not known.
 //!
 //! ```text
-//! account by account ─► the catalog's terms (status, recipient, author) ─► rows ─► message id? ─► page, cursor
+//! account by account ─► search index (status, recipient, author) ─► rows ─► message id? ─► page, cursor
 //! ```
 //!
-//! Limits: [`LISTED_MAX`] rows in a page, [`ACCOUNTS_MAX`] accounts and [`READ_MAX`] emails for one question. An answer that
-//! ends at one of these says how far it looked, and its cursor goes on from there.
+//! Limits per request: [`LISTED_MAX`] rows, [`ACCOUNTS_MAX`] accounts and [`READ_MAX`] emails. A response that a limit
+//! cut off reports how far the search got; the search continues from its cursor.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::address::{Address, DomainName};
-use mail::catalog::EmailFilter;
 use mail::email::{Email, EmailStatus};
+use mail::email_index::EmailFilter;
 use mail::id::{AccountId, EmailId};
 use mail::task::Task;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::email::EmailWithRecipients;
 
-use super::answer::{AdminResult, error_text};
 use super::email_state::EmailState;
-use super::{AdminError, PageAsked, show};
-use crate::world::Services;
+use super::handler::{AdminResult, error_text};
+use super::{AdminError, PageQuery, views};
+use crate::services::Services;
 
-/// Rows in a page at most.
+/// Maximum number of rows in a page.
 const LISTED_MAX: usize = 1_000;
-/// Accounts that are looked through for one question.
+/// Maximum number of accounts searched for one request.
 const ACCOUNTS_MAX: usize = 1_000;
-/// Emails that are read for one question, where no index knows the answer.
+/// Maximum number of emails read for one request, if no index matches the filter.
 const READ_MAX: usize = 100_000;
-/// Emails read at once.
+/// Number of emails per read of the store.
 const READ_AT_ONCE: usize = 500;
-/// Pages of the index that ended early, for they had cost all that one page may.
+/// Maximum number of index pages that ended early because they reached their own cost limit.
 const COSTLY_MAX: usize = 100;
-/// How long is waited for what was just done to be found.
+/// Maximum wait until the latest changes are indexed.
 const TOLD_WITHIN: Duration = Duration::from_millis(200);
 
-/// Which emails are meant; what is not named may be anything.
+/// Filter of emails; omitted fields match everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct EmailsAsked {
-    /// Whose: an id or the owner's address.
+pub struct EmailQuery {
+    /// Account id or the owner's address.
     pub account: Option<String>,
-    /// Where they stand.
+    /// State of the email.
     pub status: Option<EmailState>,
-    /// The address of a recipient.
+    /// Address of a recipient.
     pub recipient: Option<Address>,
-    /// The author's address.
+    /// Address of the author (`From`).
     pub sender: Option<Address>,
-    /// The Message-ID, with or without angle brackets.
+    /// Message-ID, with or without angle brackets.
     pub message_id: Option<String>,
     /// Accepted after this time.
     pub since: Option<Timestamp>,
 }
 
-/// Which tasks of the queue are meant, by what their emails say; what is not named may be anything.
+/// Filter of tasks by fields of their emails; omitted fields match everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueSearch {
-    /// The recipient's address.
+    /// Address of the recipient.
     pub recipient: Option<Address>,
-    /// The author's address, or the one in MAIL FROM.
+    /// Address of the author, or the address in MAIL FROM.
     pub sender: Option<Address>,
-    /// The Message-ID, with or without angle brackets.
+    /// Message-ID, with or without angle brackets.
     pub message_id: Option<String>,
 }
 
 impl QueueSearch {
-    /// Whether tasks are meant by what they say themselves.
+    /// Returns whether a task matches as far as its own row shows.
     pub(super) fn may_be(&self, task: &Task) -> bool {
         self.recipient.as_ref().is_none_or(|recipient| is_same(recipient, &task.address))
     }
 
-    /// Whether the emails have to be read.
+    /// Returns whether matching requires the email's row.
     pub(super) fn reads_emails(&self) -> bool {
         self.sender.is_some() || self.message_id.is_some()
     }
 
-    /// Whether an email is meant.
+    /// Returns whether an email matches.
     pub(super) fn is_meant(&self, email: &Email) -> bool {
         let is_sender = |sender: &Address| {
             is_same(sender, &email.from.address)
@@ -89,17 +89,17 @@ impl QueueSearch {
     }
 }
 
-/// The same address: the case of no letter counts here.
+/// Compares addresses, ignoring case in the local part too.
 fn is_same(one: &Address, other: &Address) -> bool {
     one.to_string().to_lowercase() == other.to_string().to_lowercase()
 }
 
-/// A Message-ID without its angle brackets.
+/// Removes the angle brackets of a Message-ID.
 fn bare(message_id: &str) -> &str {
     message_id.trim().trim_matches(['<', '>'])
 }
 
-/// Where a list of emails goes on: in this account, with what is older than this email.
+/// Position in a list of emails: continues in this account with emails older than `before`.
 struct Cursor {
     account: AccountId,
     before: Option<EmailId>,
@@ -107,7 +107,7 @@ struct Cursor {
 
 impl Cursor {
     fn read(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no cursor: it is `next_cursor` of the page before");
+        let wrong = || format!("`{text}` is not a valid cursor: use `next_cursor` of the previous page");
         let (account, before) = match text.split_once('/') {
             Some((account, before)) => (account, Some(before)),
             None => (text, None),
@@ -124,8 +124,8 @@ impl Cursor {
     }
 }
 
-/// All accounts, in the order of their birth.
-pub(super) async fn accounts(world: &Services, PageAsked { limit, cursor }: PageAsked) -> AdminResult {
+/// Lists accounts, oldest first.
+pub(super) async fn accounts(world: &Services, PageQuery { limit, cursor }: PageQuery) -> AdminResult {
     let after = cursor.map(|id| id.parse::<AccountId>().map_err(error_text)).transpose()?;
     let limit = limit.clamp(1, LISTED_MAX);
     let mut found = store::account::list(&world.store, after, limit + 1).await.map_err(error_text)?;
@@ -133,17 +133,17 @@ pub(super) async fn accounts(world: &Services, PageAsked { limit, cursor }: Page
     found.truncate(limit);
     let next = found.last().filter(|_| has_more).map(|last| last.id);
     Ok(json!({
-        "accounts": found.iter().map(show::account_view).collect::<Vec<_>>(),
+        "accounts": found.iter().map(views::account_view).collect::<Vec<_>>(),
         "has_more": has_more,
         "next_cursor": next,
     }))
 }
 
-/// The sending domains of all accounts, or of one, in the order of their names.
+/// Lists sending domains of one or all accounts by name.
 pub(super) async fn domains(
     world: &Services,
     account: Option<String>,
-    PageAsked { limit, cursor }: PageAsked,
+    PageQuery { limit, cursor }: PageQuery,
 ) -> AdminResult {
     let account = match account {
         Some(account) => Some(account_of(world, &account).await?),
@@ -167,7 +167,7 @@ pub(super) async fn domains(
             }
         }
         match (found.len() == limit, is_last) {
-            // There may be one more: the next page says so.
+            // There may or may not be more: the next page shows it.
             (true, _) => break true,
             (false, true) => break false,
             (false, false) if read >= READ_MAX => break true,
@@ -175,7 +175,7 @@ pub(super) async fn domains(
         }
     };
     Ok(json!({
-        "domains": found.iter().map(show::domain_in_list).collect::<Vec<_>>(),
+        "domains": found.iter().map(views::domain_in_list).collect::<Vec<_>>(),
         "has_more": has_more,
         "next_cursor": after.filter(|_| has_more),
     }))
@@ -183,17 +183,13 @@ pub(super) async fn domains(
 
 pub(super) async fn account_of(world: &Services, named: &str) -> Result<AccountId, AdminError> {
     let found = store::account::find(&world.store, named).await.map_err(error_text)?;
-    Ok(found.ok_or_else(|| AdminError::with_code("not_found", format!("there is no account {named}")))?.id)
+    Ok(found.ok_or_else(|| AdminError::with_code("not_found", format!("account {named} does not exist")))?.id)
 }
 
-/// Emails that are meant, newest first within each account.
-pub(super) async fn emails(
-    world: &Services,
-    asked: EmailsAsked,
-    PageAsked { limit, cursor }: PageAsked,
-) -> AdminResult {
+/// Lists the emails that match, newest first within each account.
+pub(super) async fn emails(world: &Services, query: EmailQuery, PageQuery { limit, cursor }: PageQuery) -> AdminResult {
     let as_of = world.intake.dispatch_outbox_within(TOLD_WITHIN).await;
-    let mut search = Search::new(world, asked, limit.clamp(1, LISTED_MAX)).await?;
+    let mut search = Search::new(world, query, limit.clamp(1, LISTED_MAX)).await?;
     let next = search.run(cursor.as_deref().map(Cursor::read).transpose()?).await?;
     Ok(json!({
         "emails": search.found.iter().map(email_in_list).collect::<Vec<_>>(),
@@ -210,7 +206,7 @@ struct Search<'a> {
     world: &'a Services,
     account: Option<AccountId>,
     filter: EmailFilter,
-    /// The filter's statuses do not tell queued and deferred emails apart.
+    /// Needed because the filter's statuses do not distinguish queued from deferred emails.
     state: Option<EmailState>,
     message_id: Option<String>,
     limit: usize,
@@ -218,13 +214,13 @@ struct Search<'a> {
     accounts: usize,
     read: usize,
     costly: usize,
-    /// When the oldest email that was read was accepted.
+    /// Acceptance time of the oldest email that was read.
     back_to: Option<Timestamp>,
 }
 
 impl<'a> Search<'a> {
-    async fn new(world: &'a Services, asked: EmailsAsked, limit: usize) -> Result<Self, AdminError> {
-        let EmailsAsked { account, status, recipient, sender, message_id, since } = asked;
+    async fn new(world: &'a Services, query: EmailQuery, limit: usize) -> Result<Self, AdminError> {
+        let EmailQuery { account, status, recipient, sender, message_id, since } = query;
         let account = match account {
             Some(account) => Some(account_of(world, &account).await?),
             None => None,
@@ -252,7 +248,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Searches; where to go on, when there may be more.
+    /// Runs the search. Returns the position to continue at, if there may be more.
     async fn run(&mut self, cursor: Option<Cursor>) -> Result<Option<Cursor>, AdminError> {
         if let Some(id) = self.message_id.as_deref().and_then(our_own)
             && let Some(email) = store::email::find_in_any_account(&self.world.store, id).await.map_err(error_text)?
@@ -263,7 +259,7 @@ impl<'a> Search<'a> {
         }
         let mut at = match (cursor, self.account) {
             (Some(cursor), Some(account)) if cursor.account != account => {
-                return Err("the cursor is of another account".into());
+                return Err("the cursor belongs to another account".into());
             }
             (Some(cursor), _) => Some(cursor),
             (None, Some(account)) => Some(Cursor { account, before: None }),
@@ -299,14 +295,14 @@ impl<'a> Search<'a> {
         Ok(next.first().map(|account| Cursor { account: *account, before: None }))
     }
 
-    /// Searches an account once more; where to go on in it, when there may be more.
+    /// Searches one page of an account. Returns the position to continue at, if there may be more in this account.
     async fn step(&mut self, account: AccountId, before: Option<EmailId>) -> Result<Option<EmailId>, AdminError> {
-        // What has to be read to be known is read in larger steps.
+        // Uses larger pages if emails have to be read to be matched.
         let missing = self.limit.saturating_sub(self.found.len());
         let is_read =
             self.message_id.is_some() || self.state.is_some_and(|state| state.statuses().contains(&EmailStatus::Sent));
         let at_once = if is_read { READ_AT_ONCE } else { missing.min(READ_AT_ONCE) };
-        let page = store::catalog::search::search(&self.world.store, account, &self.filter, before, at_once);
+        let page = store::email_index::search::search(&self.world.store, account, &self.filter, before, at_once);
         let page = page.await.map_err(error_text)?;
         self.read += page.emails.len();
         self.costly += usize::from(page.next.is_some() && page.emails.len() < at_once);
@@ -333,7 +329,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The email that a Message-ID of ours names ([`mail::message::message_id`]).
+/// Parses the email id from a Message-ID that this service generated ([`mail::message::generate_message_id`]).
 fn our_own(message_id: &str) -> Option<EmailId> {
     let (local, _) = message_id.split_once('@')?;
     format!("{}{}", EmailId::PREFIX, local.to_ascii_uppercase()).parse().ok()
@@ -360,7 +356,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_own_message_ids_name_their_email() {
+    fn generated_message_ids_contain_the_email_id() {
         let id = EmailId::new(Timestamp::from_second(1_767_261_601).unwrap(), 7);
         let author = "ada@example.com".parse().unwrap();
         assert_eq!(our_own(&mail::message::generate_message_id(id, &author)), Some(id));
@@ -369,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_is_read_as_it_is_written() {
+    fn a_cursor_survives_a_round_trip() {
         let at = Timestamp::from_second(1_767_261_601).unwrap();
         let (account, before) = (AccountId::new(at, 1), EmailId::new(at, 2));
         for text in [account.to_string(), format!("{account}/{before}")] {

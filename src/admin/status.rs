@@ -1,11 +1,11 @@
-//! `postrider status`: whether this server is well, on one screen.
+//! `postrider status`: health of this server on one screen.
 //!
 //! ```text
-//! listeners (connected to) · store · queue (read up to a bound) · DNS (asked) · disk · certificate · last hour
-//!     ─► what is wrong, a sentence each
+//! listeners (connected to) · store · queue (read up to a limit) · DNS (queried) · disk · certificate · last hour
+//!     ─► problems, one sentence each
 //! ```
 //!
-//! Limits: [`QUEUE_READ_MAX`] tasks are read; what is asked of the network is waited for [`ASKED_WITHIN`].
+//! Limits: at most [`QUEUE_READ_MAX`] tasks are read; network checks time out after [`ASKED_WITHIN`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -19,38 +19,38 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
-use super::answer::{AdminResult, error_text};
-use super::{Permissions, queue, show};
+use super::handler::{AdminResult, error_text};
+use super::{Permissions, queue, views};
 use crate::config::Config;
-use crate::doctor::der;
-use crate::world::Services;
+use crate::doctor::x509;
+use crate::services::Services;
 
-/// Tasks of the queue that are read.
+/// Maximum number of tasks read.
 const QUEUE_READ_MAX: usize = 100_000;
-/// Tasks read at once.
+/// Number of tasks per read of the store.
 const READ_AT_ONCE: usize = 1_000;
-/// How long a listener, or the DNS, may take.
+/// Timeout of connecting to a listener, and of the DNS query.
 const ASKED_WITHIN: Duration = Duration::from_secs(5);
-/// A recipient that could be tried and was not for so long: delivery does not keep up.
+/// A recipient that is due for longer than this without an attempt is reported: delivery does not keep up.
 const OVERDUE: Duration = Duration::from_secs(15 * 60);
-/// Beyond the reserve; with less the server soon takes no mail.
+/// Free space required beyond the reserve; with less, the server soon refuses mail.
 const ROOM_NEEDED: u64 = 256 << 20;
-/// A certificate is renewed before.
+/// Remaining validity below which a certificate is reported. Renewal should have happened earlier.
 const CERTIFICATE_LEFT: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// What the configuration says about a status.
+/// Settings that a status needs.
 #[derive(Debug, Clone)]
 pub struct StatusFacts {
     hostname: DomainName,
-    /// Where we listen, and by which key of the configuration.
+    /// Configured listen addresses, each with its section.
     listeners: Vec<(&'static str, SocketAddr)>,
     reserve_bytes: u64,
-    /// The chain, where it is a file.
+    /// File of the certificate chain, if configured.
     certificate: Option<PathBuf>,
 }
 
 impl StatusFacts {
-    /// Of a configuration.
+    /// Reads the settings from the configuration.
     #[must_use]
     pub fn of(config: &Config) -> Self {
         let named =
@@ -73,12 +73,12 @@ impl StatusFacts {
     }
 }
 
-/// What is wrong, as it is found.
+/// Problems found so far, one sentence each.
 type Problems = Vec<String>;
 
-/// Whether all is well, and what there is to see.
-pub(super) async fn status(world: &Services, rights: &Permissions) -> AdminResult {
-    let (facts, mut problems) = (&rights.status, Problems::new());
+/// Runs all checks and returns their results.
+pub(super) async fn status(world: &Services, permissions: &Permissions) -> AdminResult {
+    let (facts, mut problems) = (&permissions.status, Problems::new());
     if let Err(why) = api::health::unhealthy_reason(&world.store.health()) {
         problems.push(format!("the store is {why}"));
     }
@@ -92,8 +92,8 @@ pub(super) async fn status(world: &Services, rights: &Permissions) -> AdminResul
     };
     let listeners = listeners_shown(open, &mut problems);
     let dns = dns_shown(answer, &mut problems);
-    let disk = disk(rights, &mut problems);
-    let certificate = certificate(rights, world.clock.machine_now(), &mut problems);
+    let disk = disk(permissions, &mut problems);
+    let certificate = certificate(permissions, world.clock.machine_now(), &mut problems);
     Ok(json!({
         "ok": problems.is_empty(),
         "problems": problems,
@@ -109,7 +109,7 @@ pub(super) async fn status(world: &Services, rights: &Permissions) -> AdminResul
     }))
 }
 
-/// "All addresses" is reached at loopback.
+/// Replaces an unspecified address with loopback.
 fn reachable(listen: SocketAddr) -> SocketAddr {
     match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, listen.port()).into(),
@@ -120,9 +120,9 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
 
 type Open = (&'static str, SocketAddr, Result<(), String>);
 
-/// Connects to each, side by side.
+/// Connects to all listeners concurrently.
 async fn listeners(facts: &StatusFacts) -> Vec<Open> {
-    // A port that the system chose is known to nobody here.
+    // The port that the system chose for port 0 is not known here.
     let named = facts.listeners.iter().copied().filter(|(_, at)| at.port() != 0);
     let asked: Vec<_> = named.map(|(name, at)| (name, at, tokio::spawn(connect(at)))).collect();
     let mut open = Vec::with_capacity(asked.len());
@@ -136,7 +136,7 @@ async fn connect(at: SocketAddr) -> Result<(), String> {
     match timeout(ASKED_WITHIN, TcpStream::connect(reachable(at))).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err("it does not answer".to_owned()),
+        Err(_) => Err(format!("no response within {} seconds", ASKED_WITHIN.as_secs())),
     }
 }
 
@@ -144,23 +144,23 @@ fn listeners_shown(open: Vec<Open>, problems: &mut Problems) -> Vec<Value> {
     open.into_iter()
         .map(|(name, at, open)| {
             if let Err(why) = &open {
-                problems.push(format!("the listener {name} {at} is not open: {why}"));
+                problems.push(format!("cannot connect to the listener {name} {at}: {why}"));
             }
             json!({"name": name, "address": at, "open": open.is_ok()})
         })
         .collect()
 }
 
-/// Asks for a name that no cache can know: any answer will do.
+/// Queries a random name, which no cache can answer. Every response is a success, NXDOMAIN too.
 async fn dns(world: &Services, facts: &StatusFacts) -> (Duration, Result<(), String>) {
     let began = Instant::now();
     let name = format!("{:016x}.{}", world.entropy.u64(), facts.hostname).parse::<DomainName>();
     let answer = match name {
-        Err(_) => Err("the hostname is too long to be asked for".to_owned()),
+        Err(_) => Err("the hostname is too long for the test query".to_owned()),
         Ok(name) => match timeout(ASKED_WITHIN, world.inbound.resolver().txt(&name)).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("no answer within {} seconds", ASKED_WITHIN.as_secs())),
+            Err(_) => Err(format!("no response within {} seconds", ASKED_WITHIN.as_secs())),
         },
     };
     (began.elapsed(), answer)
@@ -168,13 +168,13 @@ async fn dns(world: &Services, facts: &StatusFacts) -> (Duration, Result<(), Str
 
 fn dns_shown((took, answer): (Duration, Result<(), String>), problems: &mut Problems) -> Value {
     if let Err(why) = &answer {
-        problems.push(format!("the DNS does not answer: {why}"));
+        problems.push(format!("DNS is not responding: {why}"));
     }
     let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     json!({"answers": answer.is_ok(), "took_ms": took_ms, "error": answer.err()})
 }
 
-/// What waits, as far as it was read.
+/// Counts of the queue, up to [`QUEUE_READ_MAX`] tasks.
 #[derive(Debug, Default)]
 struct QueueCount {
     recipients: usize,
@@ -215,13 +215,13 @@ impl QueueCount {
         let hold = queue::hold_view(world).await?;
         let paused = world.worker.delivery_policy().paused;
         if hold.is_object() {
-            problems.push("the queue is held since a restore: `queue release --all` resumes it".to_owned());
+            problems.push("the queue is held after a restore: `queue release --all` resumes it".to_owned());
         } else if paused {
             problems.push("delivery is paused by `paused` in [delivery]".to_owned());
         } else if self.overdue > 0 {
             let minutes = OVERDUE.as_secs() / 60;
             problems.push(format!(
-                "{} recipients are due for more than {minutes} minutes: `queue top` shows what limits them",
+                "{} recipients are overdue by more than {minutes} minutes: `queue top` shows what limits them",
                 self.overdue
             ));
         }
@@ -231,16 +231,16 @@ impl QueueCount {
             "held": self.held,
             "due": self.due,
             "oldest": self.oldest,
-            "oldest_age": self.oldest.map(|oldest| show::age_text(oldest, world.clock.now())),
+            "oldest_age": self.oldest.map(|oldest| views::age_text(oldest, world.clock.now())),
             "hold": hold,
             "paused": paused,
         }))
     }
 }
 
-fn disk(rights: &Permissions, problems: &mut Problems) -> Value {
-    let reserve = rights.status.reserve_bytes;
-    match rustix::fs::statvfs(&rights.data_dir) {
+fn disk(permissions: &Permissions, problems: &mut Problems) -> Value {
+    let reserve = permissions.status.reserve_bytes;
+    match rustix::fs::statvfs(&permissions.data_dir) {
         Ok(space) => {
             let free = space.f_bavail.saturating_mul(space.f_frsize);
             if free < reserve.saturating_add(ROOM_NEEDED) {
@@ -249,21 +249,21 @@ fn disk(rights: &Permissions, problems: &mut Problems) -> Value {
             json!({"free_bytes": free, "bytes": space.f_blocks.saturating_mul(space.f_frsize)})
         }
         Err(error) => {
-            problems.push(format!("{}: {error}", rights.data_dir.display()));
+            problems.push(format!("{}: {error}", permissions.data_dir.display()));
             Value::Null
         }
     }
 }
 
-/// The certificate that is shown: by ACME, or the file's.
-fn certificate(rights: &Permissions, now: Timestamp, problems: &mut Problems) -> Value {
-    let (source, expires_at) = match (&rights.certificate, &rights.status.certificate) {
-        (Some(standing), _) => {
-            let standing = standing.borrow();
-            if let Some(failure) = &standing.last_failure {
-                problems.push(format!("the certificate is not renewed: {failure}"));
+/// Checks the installed certificate: of ACME, or of the configured file.
+fn certificate(permissions: &Permissions, now: Timestamp, problems: &mut Problems) -> Value {
+    let (source, expires_at) = match (&permissions.certificate, &permissions.status.certificate) {
+        (Some(status), _) => {
+            let status = status.borrow();
+            if let Some(failure) = &status.last_failure {
+                problems.push(format!("certificate renewal failed: {failure}"));
             }
-            ("acme", standing.expires_at)
+            ("acme", status.expires_at)
         }
         (None, Some(file)) => match expires(file) {
             Ok(expires_at) => ("file", Some(expires_at)),
@@ -281,7 +281,7 @@ fn certificate(rights: &Permissions, now: Timestamp, problems: &mut Problems) ->
         }
         Some(_) => {}
         None if source == "acme" => {
-            problems.push("there is no certificate yet: a self-signed one is shown".to_owned());
+            problems.push("no certificate yet: a self-signed one is used".to_owned());
         }
         None => {}
     }
@@ -290,7 +290,7 @@ fn certificate(rights: &Permissions, now: Timestamp, problems: &mut Problems) ->
 
 fn expires(file: &Path) -> Result<Timestamp, String> {
     let pem = std::fs::read(file).map_err(error_text)?;
-    let leaf = CertificateDer::pem_slice_iter(&pem).next().ok_or("there is no certificate in it")?;
+    let leaf = CertificateDer::pem_slice_iter(&pem).next().ok_or("contains no certificate")?;
     let leaf = leaf.map_err(error_text)?;
-    der::parse_certificate(&leaf).map(|facts| facts.not_after).ok_or_else(|| "it cannot be read".to_owned())
+    x509::parse_certificate(&leaf).map(|facts| facts.not_after).ok_or_else(|| "cannot parse the certificate".to_owned())
 }

@@ -1,4 +1,4 @@
-//! `postrider admin`: asks the running server, or works on the directory of a stopped one.
+//! `postrider admin`: sends requests to the running server, or works on the data directory of a stopped one.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
@@ -17,216 +17,214 @@ use store::queue_hold;
 use super::AdminArguments;
 use super::affiliate::{self, AffiliateArguments};
 use super::destination::{self, DestinationCommand};
-use super::listing::{self, EmailCommand, EmailFilter, PageArguments};
+use super::listing::{self, EmailCommand, EmailFilter, ListPageArguments};
 use super::pool::{self, PoolCommand};
 use super::progress::ProgressLine;
 use super::queue::{self, QueueSubcommand};
 use super::secrets::{self, Kind, SecretCommand};
 use super::{store_check, table};
 use crate::admin::check::progress;
-use crate::admin::{AdminError, AdminRequest, DomainChange, PageAsked, ResponseLine, SOCKET};
+use crate::admin::{AdminError, AdminRequest, DomainChange, PageQuery, ResponseLine, SOCKET};
 use crate::config;
 use crate::dev::directory::Directory;
 
-/// The configuration file, unless another is named. Where it is missing, a `postrider dev` that runs is meant.
+/// Default configuration file. If it does not exist, a running `postrider dev` is used.
 const CONFIGURATION: &str = "/etc/postrider/postrider.toml";
 
-/// What the operator can do.
+/// Commands of `postrider admin`.
 #[derive(Debug, Subcommand)]
 pub enum AdminCommand {
-    /// Accounts
+    /// Manage accounts
     #[command(subcommand)]
     Account(AccountCommand),
-    /// Sessions of users
+    /// Manage sessions of users
     #[command(subcommand)]
     Session(SessionCommand),
-    /// Users
+    /// Manage users
     #[command(subcommand)]
     User(UserCommand),
-    /// Sending domains
+    /// Manage sending domains
     #[command(subcommand)]
     Domain(DomainCommand),
-    /// The queue
+    /// Inspect and manage the queue
     #[command(subcommand)]
     Queue(QueueSubcommand),
-    /// Destinations: leave them alone, pace them, send their mail another way
+    /// Pause, throttle or reroute delivery to a destination
     #[command(subcommand)]
     Destination(DestinationCommand),
-    /// Pools of source addresses: whose mail leaves from which, and how they are warmed up
+    /// Manage pools of source addresses and their warm-up
     #[command(subcommand)]
     Pool(PoolCommand),
-    /// Emails
+    /// Search emails
     #[command(subcommand)]
     Email(EmailCommand),
-    /// API keys
+    /// Manage API keys
     #[command(subcommand)]
     Key(SecretCommand),
-    /// SMTP credentials: passwords for submission
+    /// Manage SMTP credentials: passwords for submission
     #[command(subcommand)]
     Credential(SecretCommand),
-    /// Explain an email: what happened, what it waits for, when it goes next. By its id, or by recipient, sender or
-    /// Message-ID; where several emails fit, they are listed
+    /// Trace an email: events, attempts, what it waits for, next attempt. Select it by id, recipient, sender or
+    /// Message-ID; if several emails match, they are listed
     Trace {
-        /// The email's id, or its recipient's address, or its Message-ID in angle brackets
+        /// Email id, a recipient's address, or a Message-ID in angle brackets
         #[arg(required_unless_present_any = ["recipient", "sender", "message_id"])]
         #[arg(conflicts_with_all = ["recipient", "sender", "message_id", "account", "since"])]
         email: Option<String>,
-        /// Which email
         #[command(flatten)]
         filter: EmailFilter,
     },
-    /// Show whether the server is well; the exit status is 1 when something is wrong
+    /// Show the health of the server; the exit status is 1 if there is a problem
     Status,
-    /// How TLS went with the mail hosts of others, what was reported of it, and what others report of ours: of today and yesterday
+    /// Show TLS-RPT results of today and yesterday: sessions with other mail hosts, reports sent and reports received
     TlsReports {
-        /// Of this domain alone, of all days that are kept
+        /// Only this domain, all retained days
         #[arg(long)]
         domain: Option<String>,
-        /// Of this day of UTC alone, like 2026-01-31
+        /// Only this day (UTC), for example 2026-01-31
         #[arg(long)]
         day: Option<String>,
-        /// At most so many
+        /// Maximum number of rows
         #[arg(long, default_value_t = 1_000)]
         limit: usize,
     },
-    /// What a reply of a mail host means: its category, and what is done about it
+    /// Explain an SMTP error reply: its category and what the server does about it
     Reply {
-        /// The reply: "421 4.7.28 too much mail"
+        /// The reply, for example "421 4.7.28 too much mail"
         reply: String,
-        /// The mail host that says it
+        /// Name of the mail host that sent it
         #[arg(long)]
         host: Option<String>,
     },
-    /// How the certificate by ACME stands: until when it holds, what went wrong last and what to do
+    /// Show ACME certificate status: expiry, renewal, last error and its fix
     Certificate,
     /// Write a backup while the server runs
     Backup {
-        /// The file to write
+        /// File to write
         file: PathBuf,
     },
-    /// Fill an empty data directory from a backup (server stopped). The next start holds the queue, for some of it may
-    /// have been sent after the backup was made: `queue release --all` lets it go
+    /// Restore a backup into an empty data directory (server stopped). The next start holds the queue, because some
+    /// email may have been sent after the backup; `queue release --all` resumes it
     Restore {
-        /// The file to read
+        /// File to read
         file: PathBuf,
-        /// Do not hold the queue: what waits in the backup is sent at the next start, again if it was sent since
+        /// Do not hold the queue: send queued email at the next start, even if it was sent after the backup
         #[arg(long)]
         send: bool,
     },
-    /// The store: check it, hold its queue, move it
+    /// Check, hold or copy the store
     #[command(subcommand)]
     Store(StoreCommand),
-    /// An account's affiliate program, in its owner's stead
+    /// Manage an account's affiliate program
     Affiliate(AffiliateArguments),
-    /// What the clock says, and moving it (where [testing] allows it)
+    /// Show or advance the clock (requires `clock_offset` in `[testing]`)
     Clock(ClockArguments),
 }
 
-/// Accounts.
+/// Commands of `admin account`.
 #[derive(Debug, Subcommand)]
 pub enum AccountCommand {
     /// List accounts, oldest first
-    List(PageArguments),
+    List(ListPageArguments),
     /// Create an account with an API key and an SMTP credential
     Create {
-        /// The owner's address
+        /// Email address of the owner
         #[arg(long)]
         email: String,
         /// free, pro, scale or dedicated
         #[arg(long)]
         plan: Option<Plan>,
-        /// It may send to anybody: a payment method is on file, or the operator vouches for it
+        /// Permit sending to any recipient: a payment method is on file, or the operator vouches for the account
         #[arg(long, visible_alias = "payment-method")]
         production: bool,
     },
     /// Change an account
     Update {
-        /// Its id or its owner's address
+        /// Account id or owner's address
         account: String,
         /// free, pro, scale or dedicated
         #[arg(long)]
         plan: Option<Plan>,
-        /// on or off: whether it may send to anybody (a payment method is on file)
+        /// Permit sending to any recipient (a payment method is on file): on or off
         #[arg(long, visible_alias = "payment-method", value_parser = BoolishValueParser::new())]
         production: Option<bool>,
-        /// on or off: whether nothing is accepted from it, and what it has in the queue is held
+        /// Refuse new mail and hold queued mail of the account: on or off
         #[arg(long, value_parser = BoolishValueParser::new())]
         suspended: Option<bool>,
     },
 }
 
-/// Sessions of users.
+/// Commands of `admin session`.
 #[derive(Debug, Subcommand)]
 pub enum SessionCommand {
-    /// Sign an account's owner in for 15 minutes, for use from scripts: the cookie and its x-csrf-token
+    /// Create a session of an account's owner for scripts, valid 15 minutes; prints the cookie and its x-csrf-token
     Create {
-        /// The account's id or its owner's address; may be left out where there is one account
+        /// Account id or owner's address; optional if only one account exists
         #[arg(long)]
         account: Option<String>,
     },
 }
 
-/// Users.
+/// Commands of `admin user`.
 #[derive(Debug, Subcommand)]
 pub enum UserCommand {
-    /// Remove a user's password, end all their sessions, and print a link that signs them in once, within an hour
+    /// Remove a user's password, end their sessions, and print a single-use sign-in link that is valid for one hour
     Reset {
-        /// The user's email address
+        /// Email address of the user
         email: String,
     },
 }
 
-/// Sending domains.
+/// Commands of `admin domain`.
 #[derive(Debug, Subcommand)]
 pub enum DomainCommand {
     /// List sending domains by name
     List {
-        /// Of this account: its id, or its owner's address; of all unless given
+        /// Only this account (id or owner's address)
         #[arg(long)]
         account: Option<String>,
-        /// How many
         #[command(flatten)]
-        page: PageArguments,
+        page: ListPageArguments,
     },
     /// Add a sending domain
     Create {
-        /// Its name
+        /// Domain name
         name: String,
-        /// Whose it is: an id or the owner's address
+        /// Account id or owner's address
         #[arg(long)]
         account: String,
-        /// Take it as verified, without looking at its records
+        /// Mark as verified without checking its DNS records
         #[arg(long)]
         verified: bool,
     },
-    /// Look at a domain's records now
+    /// Check a domain's DNS records now
     Verify {
-        /// Its name
+        /// Domain name
         name: String,
-        /// Take it as verified, without looking
+        /// Mark as verified without checking its DNS records
         #[arg(long)]
         force: bool,
     },
-    /// Change how a domain's mail is treated: tracking and TLS
+    /// Change a domain's settings for tracking and TLS
     Update {
-        /// Its name
+        /// Domain name
         name: String,
-        /// Whether HTML gets a pixel that tells when it is opened: on or off
+        /// Add an open-tracking pixel to HTML: on or off
         #[arg(long, value_parser = on_or_off)]
         open_tracking: Option<bool>,
-        /// Whether links in HTML lead through us: on or off
+        /// Rewrite links in HTML for click tracking: on or off
         #[arg(long, value_parser = on_or_off)]
         click_tracking: Option<bool>,
-        /// opportunistic, or enforced: never in the clear
+        /// opportunistic; or enforced: never send without TLS
         #[arg(long, value_parser = tls_mode)]
         tls_mode: Option<TlsMode>,
-        /// The customer's host for tracking links, whose CNAME leads here; `none` for our own
+        /// Customer's host for tracking links, a CNAME to this service; `none` to use the service's own
         #[arg(long)]
         tracking_host: Option<String>,
     },
-    /// Show a domain and its records
+    /// Show a domain and its DNS records
     Show {
-        /// Its name
+        /// Domain name
         name: String,
     },
 }
@@ -235,7 +233,7 @@ fn on_or_off(word: &str) -> Result<bool, String> {
     match word {
         "on" | "true" => Ok(true),
         "off" | "false" => Ok(false),
-        _ => Err("say `on` or `off`".to_owned()),
+        _ => Err("use `on` or `off`".to_owned()),
     }
 }
 
@@ -243,50 +241,50 @@ fn tls_mode(word: &str) -> Result<TlsMode, String> {
     match word {
         "opportunistic" => Ok(TlsMode::Opportunistic),
         "enforced" => Ok(TlsMode::Enforced),
-        _ => Err("say `opportunistic` or `enforced`".to_owned()),
+        _ => Err("use `opportunistic` or `enforced`".to_owned()),
     }
 }
 
-/// The store.
+/// Commands of `admin store`.
 #[derive(Debug, Subcommand)]
 pub enum StoreCommand {
-    /// Read everything and name what is wrong, also while the server runs
+    /// Read everything and report damage; works while the server runs
     Check,
-    /// Hold the queue from the next start on (server stopped), as after `restore`: for a database that was restored by other means
+    /// Hold the queue at the next start (server stopped), as `restore` does: for a database restored by other means
     Hold,
-    /// Move the store into another engine, and compare (all servers stopped); goes on where it was cut off
+    /// Copy the store into another engine and compare (all servers stopped); resumes after an interruption
     Copy {
-        /// A data directory, a postgres:// URL, or `config`: what the configuration names
+        /// Source: a data directory, a postgres:// URL, or `config` for the configured store
         #[arg(long)]
         from: String,
-        /// The same; it must be empty, or hold what an earlier copy began
+        /// Target, in the same form; must be empty or contain an unfinished copy
         #[arg(long)]
         to: String,
-        /// The cluster that a database given by its URL belongs to
+        /// Cluster name in the database, with a postgres:// URL
         #[arg(long)]
         cluster: Option<String>,
     },
 }
 
-/// The clock.
+/// Arguments of `admin clock`.
 #[derive(Debug, Args)]
 pub struct ClockArguments {
-    /// What to do with it; without it is said what the clock says
+    /// Command; without one, the time is shown
     #[command(subcommand)]
     pub command: Option<ClockCommand>,
 }
 
-/// What can be done with the clock.
+/// Commands of `admin clock`.
 #[derive(Debug, Subcommand)]
 pub enum ClockCommand {
-    /// Move the running server's clock forward
+    /// Advance the running server's clock
     Advance {
-        /// By how many seconds
+        /// Number of seconds
         seconds: u64,
     },
 }
 
-/// Carries out the command; the exit code is 0 when it was done.
+/// Runs a command and prints its result. The exit code is 0 on success.
 #[must_use]
 pub fn run(arguments: &AdminArguments) -> ExitCode {
     super::run::set_private_umask();
@@ -310,7 +308,7 @@ pub fn run(arguments: &AdminArguments) -> ExitCode {
         }
     };
     let mut out = std::io::stdout().lock();
-    let (shown, code) = match done {
+    let (result, code) = match done {
         Ok(value) => (value, ExitCode::SUCCESS),
         Err(refused) if arguments.json => (json!({"error": refused}), ExitCode::FAILURE),
         Err(error) => {
@@ -318,25 +316,25 @@ pub fn run(arguments: &AdminArguments) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let text = if arguments.json { format!("{shown}\n") } else { text(&arguments.command, &shown) };
-    // Nobody listening to the answer is no reason to fail what was done.
+    let text = if arguments.json { format!("{result}\n") } else { text(&arguments.command, &result) };
+    // The command has been carried out, even if stdout is closed.
     let _ = out.write_all(text.as_bytes());
     code
 }
 
-/// An answer for people.
-fn text(command: &AdminCommand, shown: &Value) -> String {
+/// Formats a result as text.
+fn text(command: &AdminCommand, result: &Value) -> String {
     match command {
-        AdminCommand::Queue(QueueSubcommand::Top { .. }) => queue::top(shown),
-        AdminCommand::Queue(QueueSubcommand::List { .. }) => queue::tasks(shown),
-        AdminCommand::Account(AccountCommand::List(_)) => listing::accounts(shown),
-        AdminCommand::Domain(DomainCommand::List { .. }) => listing::domains(shown),
-        AdminCommand::Email(_) => listing::emails(shown),
-        // Several fit.
-        AdminCommand::Trace { .. } if shown["emails"].is_array() => listing::emails(shown),
-        AdminCommand::Key(SecretCommand::List { .. }) => secrets::secrets(Kind::ApiKey, shown),
-        AdminCommand::Credential(SecretCommand::List { .. }) => secrets::secrets(Kind::SmtpCredential, shown),
-        _ => super::run::render_readable(shown),
+        AdminCommand::Queue(QueueSubcommand::Top { .. }) => queue::top(result),
+        AdminCommand::Queue(QueueSubcommand::List { .. }) => queue::tasks(result),
+        AdminCommand::Account(AccountCommand::List(_)) => listing::accounts(result),
+        AdminCommand::Domain(DomainCommand::List { .. }) => listing::domains(result),
+        AdminCommand::Email(_) => listing::emails(result),
+        // Several emails match.
+        AdminCommand::Trace { .. } if result["emails"].is_array() => listing::emails(result),
+        AdminCommand::Key(SecretCommand::List { .. }) => secrets::secrets(Kind::ApiKey, result),
+        AdminCommand::Credential(SecretCommand::List { .. }) => secrets::secrets(Kind::SmtpCredential, result),
+        _ => super::run::render_readable(result),
     }
 }
 
@@ -363,7 +361,7 @@ fn load_configuration(arguments: &AdminArguments) -> Result<config::Config, Stri
 }
 
 fn store_options(directory: &Path) -> RedbOptions {
-    RedbOptions::new(directory.join(crate::world::STORE_DIRECTORY))
+    RedbOptions::new(directory.join(crate::services::STORE_DIRECTORY))
 }
 
 fn check_store(arguments: &AdminArguments) -> ExitCode {
@@ -383,7 +381,7 @@ fn run_command(arguments: &AdminArguments, directory: &Path) -> Result<Value, Ad
     let options = || store_options(directory);
     match &arguments.command {
         AdminCommand::Restore { .. } if configured_database(arguments).is_some() => {
-            Err("a backup is restored into a data directory; `store copy` moves that into the database".into())
+            Err("restore writes into a data directory: restore there, then run `store copy` into the database".into())
         }
         AdminCommand::Restore { file, send } => {
             let done = restore(file, &options(), *send).map_err(|error| error.to_string())?;
@@ -394,16 +392,16 @@ fn run_command(arguments: &AdminArguments, directory: &Path) -> Result<Value, Ad
             Ok(json!({"queue_held": true}))
         }
         AdminCommand::Queue(command) => {
-            let shown = match command.confirmation() {
+            let result = match command.confirmation() {
                 Some(confirmation) => confirmation.ask(|question| send_request(directory, question))?,
                 None => None,
             };
-            shown.map_or_else(|| send_request(directory, &queue::build_request(command)), Ok)
+            result.map_or_else(|| send_request(directory, &queue::build_request(command)), Ok)
         }
         AdminCommand::Key(command) => as_owner(directory, &secrets::question(Kind::ApiKey, command)?),
         AdminCommand::Credential(command) => as_owner(directory, &secrets::question(Kind::SmtpCredential, command)?),
         AdminCommand::Trace { email: None, filter } => trace(directory, filter),
-        AdminCommand::Trace { email: Some(named), .. } => match EmailFilter::of_text(named)? {
+        AdminCommand::Trace { email: Some(named), .. } => match EmailFilter::parse_reference(named)? {
             Some(filter) => trace(directory, &filter),
             None => send_request(directory, &AdminRequest::Trace { email: named.clone() }),
         },
@@ -415,13 +413,13 @@ fn as_owner(directory: &Path, question: &AdminRequest) -> Result<Value, AdminErr
     secrets::answer(&send_request(directory, question)?)
 }
 
-/// How many emails a trace lists, where more than one fits.
+/// Maximum number of emails listed if several match.
 const TRACED_MAX: usize = 20;
 
-/// Explains the one email that fits; lists them where several do.
+/// Traces the email that matches; lists them if several match.
 fn trace(directory: &Path, filter: &EmailFilter) -> Result<Value, AdminError> {
-    let page = PageAsked { limit: TRACED_MAX, cursor: None };
-    let found = send_request(directory, &AdminRequest::EmailList { filter: filter.asked(None), page })?;
+    let page = PageQuery { limit: TRACED_MAX, cursor: None };
+    let found = send_request(directory, &AdminRequest::EmailList { filter: filter.to_query(None), page })?;
     match (table::list(&found, "emails"), found["has_more"] == true) {
         ([only], false) => {
             let email = only["id"].as_str().unwrap_or_default().to_owned();
@@ -429,17 +427,17 @@ fn trace(directory: &Path, filter: &EmailFilter) -> Result<Value, AdminError> {
         }
         ([], is_unfinished) => {
             let searched =
-                if is_unfinished { " as far as it was searched: narrow it with --account or --since" } else { "" };
-            Err(AdminError::with_code("not_found", format!("no email fits{searched}")))
+                if is_unfinished { " in the part that was searched: narrow it with --account or --since" } else { "" };
+            Err(AdminError::with_code("not_found", format!("no matching email{searched}")))
         }
         _ => Ok(found),
     }
 }
 
-/// Fills an empty directory from a backup. Its queue is held from the first start on, unless it is to `send`.
+/// Restores a backup into an empty directory. Unless `send` is true, its queue is held from the first start.
 ///
 /// # Errors
-/// The backup or the directory.
+/// The backup cannot be read or is damaged, or the directory is not empty or not writable.
 pub fn restore(file: &Path, options: &RedbOptions, send: bool) -> Result<BackupProgress, BackupError> {
     let hold = queue_hold::restore_batch(Clock::default().now(), !send);
     let mut line = ProgressLine::default();
@@ -451,9 +449,9 @@ fn hold_queue(database: Option<PostgresOptions>, options: &RedbOptions) -> Resul
     let runtime = super::run::build_runtime().map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let opened = match &database {
-            // Opening would make one.
+            // `Store::open` would create one.
             None if !options.directory.exists() => {
-                return Err(format!("{}: there is no store", options.directory.display()));
+                return Err(format!("{}: no store exists here", options.directory.display()));
             }
             Some(database) => Store::connect(database).await,
             None => Store::open(options),
@@ -465,15 +463,15 @@ fn hold_queue(database: Option<PostgresOptions>, options: &RedbOptions) -> Resul
     })
 }
 
-/// The database that the configuration names, unless a directory is meant.
+/// Returns the configured database, unless `--data-dir` is given.
 fn configured_database(arguments: &AdminArguments) -> Option<PostgresOptions> {
     let config = arguments.data_dir.is_none().then(|| load_configuration(arguments).ok()).flatten()?;
-    crate::world::database(&config)
+    crate::services::database(&config)
 }
 
 fn build_request(command: &AdminCommand) -> Result<AdminRequest, String> {
     Ok(match command {
-        AdminCommand::Account(AccountCommand::List(page)) => AdminRequest::AccountList { page: page.asked() },
+        AdminCommand::Account(AccountCommand::List(page)) => AdminRequest::AccountList { page: page.to_query() },
         AdminCommand::Account(AccountCommand::Create { email, plan, production }) => {
             AdminRequest::AccountCreate { email: email.clone(), plan: *plan, production: *production }
         }
@@ -501,7 +499,7 @@ fn build_request(command: &AdminCommand) -> Result<AdminRequest, String> {
         AdminCommand::Reply { reply, host } => AdminRequest::Reply { reply: reply.clone(), host: host.clone() },
         AdminCommand::Certificate => AdminRequest::CertificateShow,
         AdminCommand::Backup { file } => {
-            // The server writes it, from a directory of its own.
+            // The server writes the file and has another working directory.
             AdminRequest::Backup { file: std::path::absolute(file).map_err(|error| error.to_string())? }
         }
         AdminCommand::Clock(ClockArguments { command: None }) => AdminRequest::ClockShow,
@@ -511,9 +509,9 @@ fn build_request(command: &AdminCommand) -> Result<AdminRequest, String> {
         AdminCommand::Affiliate(_)
         | AdminCommand::Key(_)
         | AdminCommand::Credential(_)
-        | AdminCommand::Trace { .. } => return Err("is asked in another way".to_owned()),
+        | AdminCommand::Trace { .. } => return Err("not a direct admin request".to_owned()),
         AdminCommand::Restore { .. } | AdminCommand::Store(_) => {
-            return Err("works without the server".to_owned());
+            return Err("runs without the server".to_owned());
         }
     })
 }
@@ -521,7 +519,7 @@ fn build_request(command: &AdminCommand) -> Result<AdminRequest, String> {
 fn domain_question(command: &DomainCommand) -> AdminRequest {
     match command {
         DomainCommand::List { account, page } => {
-            AdminRequest::DomainList { account: account.clone(), page: page.asked() }
+            AdminRequest::DomainList { account: account.clone(), page: page.to_query() }
         }
         DomainCommand::Create { name, account, verified } => {
             AdminRequest::DomainCreate { name: name.clone(), account: account.clone(), verified: *verified }
@@ -547,14 +545,14 @@ fn send_request(directory: &Path, question: &AdminRequest) -> Result<Value, Admi
     let mut asked = serde_json::to_vec(question).map_err(|error| error.to_string())?;
     asked.push(b'\n');
     stream.write_all(&asked).map_err(|error| error.to_string())?;
-    let mut shown = ProgressLine::default();
+    let mut progress = ProgressLine::default();
     for line in BufReader::new(stream).lines() {
         let line = line.map_err(|error| error.to_string())?;
         match serde_json::from_str::<ResponseLine>(&line).map_err(|error| error.to_string())? {
-            ResponseLine::Progress(step) => shown.tell(&step),
+            ResponseLine::Progress(step) => progress.tell(&step),
             ResponseLine::Ok(value) => return Ok(value),
             ResponseLine::Error(error) => return Err(error),
         }
     }
-    Err("the server hung up before it answered".into())
+    Err("the server closed the connection without a result".into())
 }

@@ -1,11 +1,11 @@
-//! `postrider admin affiliate`: an owner's operations on the affiliate program, asked over the operator's socket.
+//! `postrider admin affiliate`: calls an owner's operations on the affiliate program through the admin socket.
 //!
 //! ```text
-//! command ─► method, path, body ─► admin.sock ─► the endpoint's own code ─► status, body ─► standard output
+//! command ─► method, path, body ─► admin.sock ─► the API endpoint's handler ─► status, body ─► standard output
 //! ```
 //!
-//! What is printed is what the endpoint answers (affiliate-admin.md 1): exit status 0 when it was done, 1 when it was
-//! refused, 2 when the command is none.
+//! Prints the endpoint's response (affiliate-admin.md 1). Exit status: 0 on success, 1 if the request was refused,
+//! 2 for invalid arguments.
 
 mod payouts;
 
@@ -20,229 +20,226 @@ use serde_json::{Map, Value, json};
 use self::payouts::{PayoutCommand, RunCommand};
 use crate::admin::{AdminError, AdminRequest};
 
-/// Where the endpoints are.
+/// Path of the program's endpoints.
 const PROGRAM: &str = "/dashboard/api/affiliate-program";
 
-/// How often is looked whether something has ended.
+/// Interval at which a running backfill is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Whose program, and what is done with it.
+/// Arguments of `admin affiliate`.
 #[derive(Debug, Args)]
 pub struct AffiliateArguments {
-    /// The account's id or its owner's address; may be left out where there is one account
+    /// Account id or owner's address; optional if only one account exists
     #[arg(long, global = true)]
     pub account: Option<String>,
-    /// What to do
+    /// Command to run
     #[command(subcommand)]
     pub command: AffiliateCommand,
 }
 
-/// What can be done with a program.
+/// Commands of `admin affiliate`.
 #[derive(Debug, Subcommand)]
 pub enum AffiliateCommand {
-    /// Enable the program: it is set up from now on
+    /// Enable the program
     Enable {
-        /// Where the customer's website is; links lead there
+        /// URL of the customer's website; partner links lead there
         #[arg(long)]
         website: String,
-        /// The currency of flat amounts, bounties and caps
+        /// Currency of flat amounts, bounties and caps
         #[arg(long)]
         currency: String,
         /// test or live
         #[arg(long)]
         mode: Option<String>,
     },
-    /// The program, its processor and what is missing
+    /// Show the program, its payment processor and what is missing for launch
     Show,
-    /// Change settings, all that are given or none
+    /// Change settings (all or nothing)
     Set {
-        /// KEY=VALUE; the value as JSON if it is some, else a text
+        /// KEY=VALUE; VALUE is JSON or plain text
         #[arg(required = true, value_parser = setting)]
         settings: Vec<(String, Value)>,
     },
-    /// Campaigns
+    /// Manage campaigns
     #[command(subcommand)]
     Campaign(CampaignCommand),
-    /// The payment processor
+    /// Manage the payment processor
     #[command(subcommand)]
     Processor(ProcessorCommand),
-    /// Let the program go live
+    /// Launch the program
     GoLive,
-    /// Pause the program: no visits, no new referrals
+    /// Pause the program: no visits and no new referrals are recorded
     Pause,
-    /// Partners
+    /// Manage partners
     #[command(subcommand)]
     Partner(PartnerCommand),
-    /// Commissions
+    /// Manage commissions
     #[command(subcommand)]
     Commission(CommissionCommand),
-    /// Payout runs
+    /// Manage payout runs
     #[command(subcommand)]
     Run(RunCommand),
-    /// Payouts
+    /// Manage payouts
     #[command(subcommand)]
     Payout(PayoutCommand),
-    /// Referrals that stand out
+    /// Referrals held for review
     #[command(subcommand)]
     Review(ReviewCommand),
-    /// Import partners from a list in CSV
+    /// Import partners from a CSV file
     Import {
-        /// The file; its first line names the columns
+        /// CSV file; its first line names the columns
         file: PathBuf,
-        /// Only say what would become of it
+        /// Preview without changing anything
         #[arg(long)]
         dry_run: bool,
-        /// Write to the partners
+        /// Send invitations to the imported partners
         #[arg(long)]
         send_invites: bool,
     },
-    /// Read what the payment processor knows of the past into the ledger, and wait for the end of it
+    /// Import the payment processor's history into the ledger, and wait for it to finish
     Backfill {
-        /// From when on (ISO 8601 or Unix seconds); from the beginning otherwise
+        /// Start time (ISO 8601 or Unix seconds) [default: the beginning]
         #[arg(long)]
         since: Option<String>,
-        /// Tell nobody of what is written: no webhooks, no mail
+        /// Send no webhooks and no email for imported objects
         #[arg(long)]
         silent: bool,
     },
-    /// Look whether the books are as they must be; the exit status is 1 when they are not
+    /// Audit the ledger; the exit status is 1 if it is inconsistent
     Audit,
 }
 
-/// Campaigns.
+/// Commands of `admin affiliate campaign`.
 #[derive(Debug, Subcommand)]
 pub enum CampaignCommand {
-    /// Make the default campaign, or change it
+    /// Create or change the default campaign
     Default {
-        /// The campaign's fields: a JSON object
+        /// Fields of the campaign as a JSON object
         #[arg(value_parser = object)]
         fields: Value,
     },
 }
 
-/// The payment processor.
+/// Commands of `admin affiliate processor`.
 #[derive(Debug, Subcommand)]
 pub enum ProcessorCommand {
-    /// Connect it, in place of the one before
+    /// Connect a payment processor, replacing the current one
     Connect {
-        /// What its events are signed with; twice while one takes the other's place
+        /// Signing secret of its webhook events; repeat it during a rotation
         #[arg(long, required = true)]
         webhook_secret: Vec<String>,
-        /// A second secret
+        /// Second signing secret
         #[arg(long)]
         webhook_secret2: Option<String>,
-        /// The address of its API
+        /// Base URL of its API
         #[arg(long)]
         api_base: Option<String>,
-        /// A key to ask it with; without one it is only listened to
+        /// API key; without one, only its webhook events are processed
         #[arg(long)]
         key: Option<String>,
-        /// The account there, when there is no key
+        /// Account id at the processor, if there is no key
         #[arg(long)]
         processor_account: Option<String>,
     },
-    /// Ask it whether the key is good
+    /// Test the API key
     Test,
-    /// Its events that came in, newest first
+    /// Received events, newest first
     Events {
-        /// Only those that are failed, done or ignored
+        /// Only events with this status: failed, done or ignored
         #[arg(long)]
         status: Option<String>,
-        /// Which page
         #[command(flatten)]
         page: PageArguments,
     },
-    /// Try an event again that failed
+    /// Process a failed event again
     Replay {
-        /// The processor's id of it
+        /// The processor's event id
         event: String,
     },
 }
 
-/// Which page of a list.
+/// Page of a list.
 #[derive(Debug, Args)]
 pub struct PageArguments {
-    /// Entries of a page
+    /// Maximum number of entries
     #[arg(long)]
     pub limit: Option<u32>,
-    /// `next_cursor` of the page before
+    /// Continue with `next_cursor` of the previous page
     #[arg(long)]
     pub cursor: Option<String>,
 }
 
-/// Commissions.
+/// Commands of `admin affiliate commission`.
 #[derive(Debug, Subcommand)]
 pub enum CommissionCommand {
-    /// Bring a commission back that was taken back
+    /// Reinstate a reversed commission
     Reinstate {
-        /// Its id
+        /// Commission id
         id: String,
     },
 }
 
-/// Referrals that stand out.
+/// Commands of `admin affiliate review`.
 #[derive(Debug, Subcommand)]
 pub enum ReviewCommand {
-    /// List them, newest first
+    /// List referrals held for review, newest first
     List {
-        /// Only those that are open, allowed or rejected
+        /// Only this status: open, allowed or rejected
         #[arg(long)]
         status: Option<String>,
-        /// Which page
         #[command(flatten)]
         page: PageArguments,
     },
-    /// Say that a referral is fine
+    /// Approve a referral
     Allow {
-        /// The referral's id
+        /// Referral id
         referral: String,
     },
-    /// Say that a referral is none, and take back what it earned
+    /// Reject a referral and reverse its commissions
     Reject {
-        /// The referral's id
+        /// Referral id
         referral: String,
     },
 }
 
-/// Partners.
+/// Commands of `admin affiliate partner`.
 #[derive(Debug, Subcommand)]
 pub enum PartnerCommand {
-    /// A partner with what the API writes and never shows
+    /// Show a partner including its postback secret
     Show {
-        /// Its id
+        /// Partner id
         id: String,
     },
-    /// List what was posted to a partner's own address in the last thirty days, newest first
+    /// List a partner's postback deliveries of the last 30 days, newest first
     Postbacks {
-        /// Its id
+        /// Partner id
         id: String,
-        /// Which page
         #[command(flatten)]
         page: PageArguments,
     },
-    /// Make a suspended partner active again
+    /// Reactivate a suspended partner
     Reactivate {
-        /// Its id
+        /// Partner id
         id: String,
     },
-    /// Set where a partner's money goes
+    /// Set a partner's payout method
     PayoutMethod {
-        /// Its id
+        /// Partner id
         id: String,
         /// paypal, wise, bank, other or stripe
         method: String,
-        /// An address, an account, or words
+        /// Payout destination: an email address, an account, or free text
         destination: String,
     },
 }
 
 fn setting(text: &str) -> Result<(String, Value), String> {
-    let (key, value) = text.split_once('=').ok_or("say KEY=VALUE")?;
+    let (key, value) = text.split_once('=').ok_or("use KEY=VALUE")?;
     let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
     Ok((key.to_owned(), value))
 }
 
-/// The text in a file; or why it cannot be read, which is said like any other refusal.
+/// Reads a text file. The error names the file.
 fn read_text_file(file: &Path) -> Result<String, String> {
     std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
 }
@@ -251,11 +248,11 @@ fn object(text: &str) -> Result<Value, String> {
     match serde_json::from_str(text) {
         Ok(object @ Value::Object(_)) => Ok(object),
         Ok(_) => Err("must be a JSON object".to_owned()),
-        Err(error) => Err(format!("is no JSON: {error}")),
+        Err(error) => Err(format!("is not JSON: {error}")),
     }
 }
 
-/// A name in a path, escaped: whatever is written there, it stays one segment (RFC 3986 3.3).
+/// Percent-encodes a value so that it stays one segment of the path (RFC 3986 3.3).
 pub(super) fn encode_path_segment(text: &str) -> String {
     use std::fmt::Write as _;
     text.bytes().fold(String::with_capacity(text.len()), |mut path, byte| {
@@ -268,17 +265,17 @@ pub(super) fn encode_path_segment(text: &str) -> String {
     })
 }
 
-/// An object of what was given.
+/// Builds an object of the fields that are present.
 fn json_object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
     let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     Value::Object(given.collect())
 }
 
 impl AffiliateCommand {
-    /// The method, the path and the body of the endpoint.
+    /// Method, path and body of the endpoint's request.
     ///
     /// # Errors
-    /// A file cannot be read: why.
+    /// A file cannot be read.
     fn to_request(&self) -> Result<(&'static str, String, Value), String> {
         let at = |path: &str| format!("{PROGRAM}{path}");
         let nothing = || json!({});
@@ -317,7 +314,7 @@ impl AffiliateCommand {
     }
 }
 
-/// The path of a list, with its query.
+/// Path and query of a list.
 fn list_path(path: &str, status: Option<&str>, page: &PageArguments) -> String {
     let limit = page.limit.map(|limit| limit.to_string());
     let given = [("status", status), ("limit", limit.as_deref()), ("cursor", page.cursor.as_deref())];
@@ -378,26 +375,26 @@ impl PartnerCommand {
     }
 }
 
-/// Waits for the end of a back-fill; how far it is goes to standard error.
-#[expect(clippy::disallowed_methods, reason = "another process is waited for, which is asked again")]
+/// Polls a backfill until it ends. Progress is printed to standard error.
+#[expect(clippy::disallowed_methods, reason = "polls another process synchronously")]
 fn wait_for_backfill(begun: (Value, bool), ask: &dyn Fn(&str) -> (Value, bool)) -> (Value, bool) {
-    let (mut shown, mut is_done) = begun;
+    let (mut result, mut is_done) = begun;
     let mut told = None;
-    while is_done && shown["backfill"]["status"] == "running" {
-        let seen = (shown["backfill"]["invoices_seen"].clone(), shown["backfill"]["lines_written"].clone());
+    while is_done && result["backfill"]["status"] == "running" {
+        let seen = (result["backfill"]["invoices_seen"].clone(), result["backfill"]["lines_written"].clone());
         if told.as_ref() != Some(&seen) {
             eprintln!("{} invoices read, {} commissions written", seen.0, seen.1);
             told = Some(seen);
         }
         std::thread::sleep(POLL_INTERVAL);
-        let id = shown["backfill"]["id"].as_str().unwrap_or_default().to_owned();
-        (shown, is_done) = ask(&id);
+        let id = result["backfill"]["id"].as_str().unwrap_or_default().to_owned();
+        (result, is_done) = ask(&id);
     }
-    let is_read = shown["backfill"]["status"] == "done";
-    (shown, is_done && is_read)
+    let is_read = result["backfill"]["status"] == "done";
+    (result, is_done && is_read)
 }
 
-/// Asks, and prints what is answered.
+/// Sends the request and prints the response.
 #[must_use]
 pub fn run(
     arguments: &AffiliateArguments,
@@ -411,25 +408,25 @@ pub fn run(
             Err(refused) => (json!({"error": refused}), false),
         }
     };
-    let (mut shown, mut is_done) = match arguments.command.to_request() {
+    let (mut result, mut is_done) = match arguments.command.to_request() {
         Ok(question) => as_owner(question),
         Err(why) => (json!({"error": AdminError::from(why)}), false),
     };
     if matches!(arguments.command, AffiliateCommand::Backfill { .. }) {
-        (shown, is_done) = wait_for_backfill((shown, is_done), &|id| {
+        (result, is_done) = wait_for_backfill((result, is_done), &|id| {
             as_owner(("GET", format!("{PROGRAM}/backfill/{}", encode_path_segment(id)), json!({})))
         });
     }
-    // Nobody listening to the answer is no reason to fail what was done.
+    // The command has been carried out, even if stdout is closed.
     let _ = match (as_json, is_done) {
-        (true, _) => writeln!(std::io::stdout(), "{shown}"),
-        (false, true) => write!(std::io::stdout(), "{}", super::run::render_readable(&shown)),
+        (true, _) => writeln!(std::io::stdout(), "{result}"),
+        (false, true) => write!(std::io::stdout(), "{}", super::run::render_readable(&result)),
         (false, false) => {
-            write!(std::io::stderr(), "postrider: {}", super::run::render_readable(&shown["error"]))
+            write!(std::io::stderr(), "postrider: {}", super::run::render_readable(&result["error"]))
         }
     };
-    // An audit is done, and the books may be broken.
-    if is_done && shown["ok"] != json!(false) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    // An audit that finds a broken ledger succeeds as a request.
+    if is_done && result["ok"] != json!(false) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 #[cfg(test)]
@@ -437,7 +434,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_json_if_they_are_some() {
+    fn settings_are_json_or_plain_text() {
         for (text, value) in [
             ("currency=usd", json!("usd")),
             ("new_customers_only=false", json!(false)),
@@ -451,12 +448,12 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_cannot_be_read_is_refused_like_anything_else() {
+    fn an_unreadable_import_file_is_reported() {
         let file = PathBuf::from("/nowhere/partners.csv");
         let command = AffiliateCommand::Import { file, dry_run: true, send_invites: false };
         let arguments = AffiliateArguments { account: None, command };
-        let nobody = |_: &AdminRequest| -> Result<Value, AdminError> { panic!("nobody is asked") };
-        assert_eq!(run(&arguments, true, &nobody), ExitCode::FAILURE);
+        let no_request = |_: &AdminRequest| -> Result<Value, AdminError> { panic!("no request expected") };
+        assert_eq!(run(&arguments, true, &no_request), ExitCode::FAILURE);
         assert!(arguments.command.to_request().unwrap_err().starts_with("/nowhere/partners.csv: "));
     }
 

@@ -1,8 +1,8 @@
-//! `postrider check`: every problem of a configuration with its line, and notes on what is missing around it.
+//! `postrider check`: reports every problem of a configuration with its line, and notes about what it lacks.
 //!
 //! ```text
 //! file, environment ─► config ─► problems (exit 1)
-//!                        └──► store, when no server holds it ─► accounts of [[relay]], the sandbox sender's domain
+//!                        └──► store, if no server has it open ─► accounts of [[relay]], the sandbox sender's domain
 //! ```
 
 use std::io::Write as _;
@@ -18,18 +18,18 @@ use super::ConfigArguments;
 use super::run::{build_runtime, load_config, set_private_umask};
 use crate::acme::AcmeSettings;
 use crate::config::{self, Config, ConfigProblem};
-use crate::world;
+use crate::services;
 
-/// What was found besides the problems of the file itself.
+/// Problems and notes of a check.
 #[derive(Debug, Default)]
 struct CheckReport {
-    /// Exit 1.
+    /// Any problem makes the exit status 1.
     problems: Vec<ConfigProblem>,
-    /// Told, and no reason not to start.
+    /// Printed, but do not change the exit status.
     notes: Vec<String>,
 }
 
-/// Checks a configuration: 0, or 1 and each problem with its line.
+/// Runs `postrider check`. The exit code is 0, or 1 after printing each problem with its line.
 #[must_use]
 pub fn check(arguments: &ConfigArguments) -> ExitCode {
     let (config, findings) = match load_config(arguments) {
@@ -49,7 +49,7 @@ pub fn check(arguments: &ConfigArguments) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Tells the problems of a configuration that is not served.
+/// Prints the problems of a configuration that `postrider serve` refuses.
 pub(super) fn refuse(arguments: &ConfigArguments, problems: Vec<ConfigProblem>) -> ExitCode {
     tell(arguments, &CheckReport { problems, notes: Vec::new() });
     ExitCode::FAILURE
@@ -57,7 +57,7 @@ pub(super) fn refuse(arguments: &ConfigArguments, problems: Vec<ConfigProblem>) 
 
 fn tell(arguments: &ConfigArguments, CheckReport { problems, notes }: &CheckReport) {
     let mut out = std::io::stdout();
-    // Nobody may be reading any more (`… | head`).
+    // Stdout may be closed (`… | head`).
     if arguments.json {
         let shown: Vec<_> = problems.iter().map(|p| json!({"line": p.line, "problem": p.text})).collect();
         let _ = writeln!(out, "{}", json!({"ok": problems.is_empty(), "problems": shown, "notes": notes}));
@@ -66,14 +66,14 @@ fn tell(arguments: &ConfigArguments, CheckReport { problems, notes }: &CheckRepo
     let file = arguments.config.display();
     problems.iter().for_each(|problem| eprintln!("{file}: {problem}"));
     if problems.is_empty() {
-        let _ = writeln!(out, "{file}: good");
+        let _ = writeln!(out, "{file}: OK");
     }
     for note in notes {
         let _ = writeln!(out, "note: {note}");
     }
 }
 
-/// What the operator has still to do outside of the file.
+/// Prints what the operator still has to do outside of the file.
 fn tell_requests(config: &Config) {
     let mut out = std::io::stdout();
     if let Some(wish) = AcmeSettings::from_config(config) {
@@ -83,9 +83,9 @@ fn tell_requests(config: &Config) {
     if let (Some(name), Ok(Some(key))) = (name, config.domain_connect_key()) {
         let _ = writeln!(
             out,
-            "Requests of Domain Connect are signed. Publish, and set \"syncPubKeyDomain\": \"{}\" in the template:\n{}",
+            "Domain Connect requests are signed. Set \"syncPubKeyDomain\": \"{}\" in the template, and publish:\n{}",
             key.domain(),
-            crate::doctor::connect::key_records(&key, name)
+            crate::doctor::domain_connect::key_records(&key, name)
         );
     }
 }
@@ -93,7 +93,7 @@ fn tell_requests(config: &Config) {
 fn look(config: &Config, file: &Path) -> CheckReport {
     let mut findings = CheckReport { problems: Vec::new(), notes: lacking(config) };
     for address in config::missing_source_addresses(config) {
-        findings.notes.push(format!("{address} is not an address of this machine: no mail can leave from there"));
+        findings.notes.push(format!("{address} is not an address of this machine: mail cannot be sent from it"));
     }
     if config.relay.is_empty() && config.service.sandbox_sender.is_none() {
         return findings;
@@ -108,29 +108,29 @@ fn look(config: &Config, file: &Path) -> CheckReport {
                     line: config::line_in(&text, "relay", index, "account"),
                     text: format!(
                         "[[relay]] the account {account} does not exist, so its mail is refused: create it \
-                         (`postrider admin account create --email …`), or name another"
+                         (`postrider admin account create --email …`), or set another account"
                     ),
                 }
             }));
             if let Some(sender) = config.service.sandbox_sender.as_ref().filter(|_| !sandbox_works) {
-                findings.notes.push(world::sandbox_not_set_up(sender.domain()));
+                findings.notes.push(services::sandbox_not_set_up(sender.domain()));
             }
         }
         Err(why) => findings
             .notes
-            .push(format!("the accounts of [[relay]] and the domain of `sandbox_sender` were not checked: {why}")),
+            .push(format!("not checked: the accounts of [[relay]] and the domain of `sandbox_sender` ({why})")),
     }
     findings
 }
 
-/// The kinds of listeners that a configuration has none of, and what cannot be done without.
+/// Notes about each kind of listener that is not configured.
 fn lacking(config: &Config) -> Vec<String> {
     let submission = config.submission.listen.is_empty() && config.submission.implicit_tls.is_empty();
     [
-        (submission, "submission", "programs cannot hand in mail by SMTP with a login"),
-        (config.mx.listen.is_empty(), "mx", "no mail comes in, and no bounces or complaints come back"),
-        (config.api.listen.is_empty(), "api", "there is no HTTP API, and links in mail lead nowhere"),
-        (config.ops.listen.is_empty(), "ops", "there are no /metrics"),
+        (submission, "submission", "programs cannot submit mail by SMTP"),
+        (config.mx.listen.is_empty(), "mx", "no mail, bounces or complaints are received"),
+        (config.api.listen.is_empty(), "api", "there is no HTTP API, and links in mail do not work"),
+        (config.ops.listen.is_empty(), "ops", "there is no /metrics"),
     ]
     .into_iter()
     .filter(|(is_missing, ..)| *is_missing)
@@ -138,26 +138,26 @@ fn lacking(config: &Config) -> Vec<String> {
     .collect()
 }
 
-/// What the store knows.
+/// Facts about the configuration that the store contains.
 struct StoreFacts {
-    /// Which sections of [[relay]] name an account that is not there.
+    /// Indices of the `[[relay]]` sections whose account does not exist.
     missing: Vec<usize>,
-    /// The sandbox sender's domain is verified.
+    /// True if the domain of `sandbox_sender` is verified.
     sandbox_works: bool,
 }
 
-/// Why the store is not to be opened by this process.
+/// Returns why this process must not open the store, if so.
 fn unreadable(config: &Config) -> Option<String> {
-    if world::database(config).is_some() {
+    if services::database(config).is_some() {
         return None;
     }
-    let directory = world::store_options(config).directory;
+    let directory = services::store_options(config).directory;
     match std::fs::metadata(&directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Some("there is no store yet; the first start makes it".to_owned())
+            Some("there is no store yet; the first start creates it".to_owned())
         }
         Err(error) => Some(format!("{}: {error}", directory.display())),
-        // What is opened is written to: files of another user would be in the way of the server.
+        // Opening writes files. Files of another user would make the server's start fail.
         Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
             Some(format!("{} belongs to another user; run this command as that user", directory.display()))
         }
@@ -169,9 +169,9 @@ fn ask_store(config: &Config) -> Result<StoreFacts, String> {
     set_private_umask();
     let runtime = build_runtime().map_err(|error| error.to_string())?;
     runtime.block_on(async {
-        let opened = match world::database(config) {
+        let opened = match services::database(config) {
             Some(database) => Store::connect(&database).await,
-            None => Store::open(&world::store_options(config)),
+            None => Store::open(&services::store_options(config)),
         };
         let store = opened.map_err(|error| match error {
             OpenError::InUse { .. } => "the server is running and holds the store".to_owned(),
@@ -223,10 +223,10 @@ mod tests {
         assert!(found.problems.is_empty() && found.notes.iter().any(|note| note.contains("no store yet")));
 
         let other = build_runtime().unwrap();
-        let store = other.block_on(async { Store::open(&world::store_options(&config)).unwrap() });
+        let store = other.block_on(async { Store::open(&services::store_options(&config)).unwrap() });
         let found = look(&config, &file);
         assert!(found.problems.is_empty(), "{found:?}");
-        assert!(found.notes.iter().any(|note| note.contains("were not checked: the server is running")));
+        assert!(found.notes.iter().any(|note| note.contains("not checked") && note.contains("the server is running")));
         other.block_on(store.close());
         drop(store);
 
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(found.problems.len(), 1, "{found:?}");
         assert_eq!(found.problems[0].line, Some(6));
         assert!(found.problems[0].text.contains("the account owner@example.net does not exist"));
-        assert!(found.notes.iter().any(|note| note.contains("the sandbox is not set up on this server")), "{found:?}");
+        assert!(found.notes.iter().any(|note| note.contains("the sandbox is not set up")), "{found:?}");
     }
 
     #[test]

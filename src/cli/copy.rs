@@ -1,8 +1,8 @@
-//! `postrider admin store copy`: moves a store from a directory into a database, or back, with nobody at
-//! work on either.
+//! `postrider admin store copy`: copies a store from a directory into a database, or back, while no server uses
+//! either.
 //!
-//! A place is a data directory, a `postgres://` URL, or the word `config`: what the configuration names,
-//! so that no password need stand in a command line.
+//! A location is a data directory, a `postgres://` URL, or `config` for the configured store, which keeps the
+//! password off the command line.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use store::engine::{PostgresOptions, RedbOptions};
 
 use super::progress::ProgressLine;
 use crate::config::Config;
-use crate::world::{STORE_DIRECTORY, database, store_options};
+use crate::services::{STORE_DIRECTORY, database, store_options};
 
-/// Copies, and tells how far it is.
+/// Copies the store and prints progress.
 ///
 /// # Errors
-/// What went wrong, for a person.
+/// The text of the failure: invalid location, store in use, or a failed copy.
 pub(super) fn run_copy(
     from: &str,
     to: &str,

@@ -1,4 +1,4 @@
-//! `postrider admin destination`: what is ordered about destinations while the server runs.
+//! `postrider admin destination`: overrides of destinations in the running server.
 
 use std::time::Duration;
 
@@ -10,56 +10,54 @@ use super::queue::RouteArguments;
 use crate::admin::{AdminRequest, DestinationAction};
 use crate::config::read_duration;
 
-/// Destinations.
+/// Commands of `admin destination`.
 #[derive(Debug, Subcommand)]
 pub enum DestinationCommand {
-    /// What is ordered about destinations
+    /// List operator overrides
     List,
-    /// Leave a destination alone: its mail is accepted, and waits
+    /// Pause delivery to a destination: its mail is accepted and stays queued
     Suspend {
-        /// Which destination
         #[command(flatten)]
         named: DestinationArguments,
-        /// For so long (`90m`, `2h`, `3d`); until it is resumed unless given
+        /// Duration (`90m`, `2h`, `3d`) [default: until resumed]
         #[arg(long = "for", value_parser = read_duration)]
         duration: Option<Duration>,
-        /// Why, in one short line: it is shown to whoever asks what mail waits for, customers too
+        /// Reason in one short line; shown in traces, to customers too
         #[arg(long, value_name = "TEXT", value_parser = mail::destination::parse_reason)]
         because: Option<String>,
     },
-    /// Serve a suspended destination again
+    /// Resume delivery to a suspended destination
     Resume(DestinationArguments),
-    /// Serve mail hosts at another pace than the configuration's; what is not named is as configured
+    /// Override connection and rate limits; omitted limits keep their configured values
     Pace {
-        /// The mail hosts of this name, or under it
+        /// Mail hosts with this name, or below it
         #[arg(long, value_name = "NAME")]
         mail_host: DomainName,
-        /// Connections at most
+        /// Maximum number of connections
         #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
         connections: Option<u32>,
-        /// Messages a second at most
+        /// Maximum messages per second
         #[arg(long, value_parser = rate)]
         per_second: Option<f64>,
     },
-    /// Send a domain's mail another way, from now on
+    /// Override the route of a domain's mail
     Route {
-        /// The recipients' domain
+        /// Recipient domain
         #[arg(long, value_name = "DOMAIN")]
         to: DomainName,
-        /// Which way
         #[command(flatten)]
         way: RouteArguments,
     },
 }
 
-/// A destination.
+/// Selects a destination.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct DestinationArguments {
-    /// The recipients' domain
+    /// Recipient domain
     #[arg(long, value_name = "DOMAIN")]
     to: Option<DomainName>,
-    /// The mail hosts of this name, or under it, whatever domains they serve
+    /// Mail hosts with this name, or below it, for all domains that they serve
     #[arg(long, value_name = "NAME")]
     mail_host: Option<DomainName>,
 }
@@ -67,16 +65,16 @@ pub struct DestinationArguments {
 impl DestinationArguments {
     fn destination(&self) -> Result<Destination, String> {
         let host = self.mail_host.clone().map(Destination::MailHost);
-        self.to.clone().map(Destination::Domain).or(host).ok_or_else(|| "no destination is named".to_owned())
+        self.to.clone().map(Destination::Domain).or(host).ok_or_else(|| "name a destination".to_owned())
     }
 }
 
 fn rate(text: &str) -> Result<f64, String> {
     let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
-    rate.ok_or_else(|| "a number above 0; to send nothing, `destination suspend`".to_owned())
+    rate.ok_or_else(|| "must be a number above 0; to stop delivery, use `destination suspend`".to_owned())
 }
 
-/// What the server is asked.
+/// Builds the admin request.
 ///
 /// # Errors
 /// No destination is named.

@@ -1,4 +1,4 @@
-//! Lists of accounts, domains and emails: which are meant, and how they are shown.
+//! Lists of accounts, domains and emails: arguments, requests and tables.
 
 use std::fmt::Write as _;
 
@@ -9,89 +9,88 @@ use mail::address::Address;
 use serde_json::Value;
 
 use super::table::{Column, list, table};
-use crate::admin::{AdminRequest, EmailState, EmailsAsked, PageAsked};
+use crate::admin::{AdminRequest, EmailQuery, EmailState, PageQuery};
 use crate::config::read_duration;
 
-/// Emails.
+/// Commands of `admin email`.
 #[derive(Debug, Subcommand)]
 pub enum EmailCommand {
-    /// List emails, sent or to be sent, newest first within each account
+    /// List emails, sent and scheduled, newest first within each account
     List {
-        /// Which
         #[command(flatten)]
         filter: EmailFilter,
-        /// Only with this status: scheduled, queued, deferred, delivered, bounced, failed or cancelled
+        /// Only this status: scheduled, queued, deferred, delivered, bounced, failed or cancelled
         #[arg(long, value_parser = status)]
         status: Option<EmailState>,
-        /// How many
         #[command(flatten)]
-        page: PageArguments,
+        page: ListPageArguments,
     },
 }
 
-/// Which page of a list.
+/// Page of a list.
 #[derive(Debug, Args)]
-pub struct PageArguments {
-    /// At most so many
+pub struct ListPageArguments {
+    /// Maximum number of rows
     #[arg(long, default_value_t = 100)]
     limit: usize,
-    /// Go on with `next_cursor` of the page before
+    /// Continue with `next_cursor` of the previous page
     #[arg(long)]
     cursor: Option<String>,
 }
 
-impl PageArguments {
-    /// What the server is asked.
-    pub fn asked(&self) -> PageAsked {
-        PageAsked { limit: self.limit, cursor: self.cursor.clone() }
+impl ListPageArguments {
+    /// Builds the page query.
+    pub fn to_query(&self) -> PageQuery {
+        PageQuery { limit: self.limit, cursor: self.cursor.clone() }
     }
 }
 
-/// What emails have in common.
+/// Filter of emails.
 #[derive(Debug, Default, Args)]
 pub struct EmailFilter {
-    /// Of this account: its id, or its owner's address
+    /// Only this account (id or owner's address)
     #[arg(long)]
     account: Option<String>,
-    /// To this address
+    /// Only emails to this address
     #[arg(long, value_name = "ADDRESS")]
     recipient: Option<Address>,
-    /// From this address (`From`)
+    /// Only emails from this address (`From`)
     #[arg(long, value_name = "ADDRESS")]
     sender: Option<Address>,
-    /// With this Message-ID
+    /// Only this Message-ID
     #[arg(long, value_name = "ID")]
     message_id: Option<String>,
-    /// Accepted since (`90m`, `2h`, `3d` ago, or 2026-01-31T12:00:00Z)
+    /// Only emails accepted since (`90m`, `2h`, `3d` ago, or 2026-01-31T12:00:00Z)
     #[arg(long, value_parser = since)]
     since: Option<Timestamp>,
 }
 
 impl EmailFilter {
-    /// Whether nothing is asked for.
+    /// Returns whether the filter matches everything.
     pub fn is_empty(&self) -> bool {
         let Self { account, recipient, sender, message_id, since } = self;
         account.is_none() && recipient.is_none() && sender.is_none() && message_id.is_none() && since.is_none()
     }
 
-    /// What a text that is no id names: `<…>` is a Message-ID, and what has an `@` is a recipient; else none.
+    /// Parses an email reference: `<…>` is a Message-ID, a text with `@` is a recipient. Returns none for all others,
+    /// which are email ids.
     ///
     /// # Errors
-    /// It is no address.
-    pub fn of_text(text: &str) -> Result<Option<Self>, String> {
+    /// The text has an `@` but is not an address.
+    pub fn parse_reference(text: &str) -> Result<Option<Self>, String> {
         if text.starts_with('<') && text.ends_with('>') {
             return Ok(Some(Self { message_id: Some(text.to_owned()), ..Self::default() }));
         }
         if !text.contains('@') {
             return Ok(None);
         }
-        let recipient = text.parse().map_err(|error| format!("`{text}` is no address: {error}"))?;
+        let recipient = text.parse().map_err(|error| format!("`{text}` is not an email address: {error}"))?;
         Ok(Some(Self { recipient: Some(recipient), ..Self::default() }))
     }
 
-    /// What the server is asked.
-    pub fn asked(&self, status: Option<EmailState>) -> EmailsAsked {
-        EmailsAsked {
+    /// Builds the query.
+    pub fn to_query(&self, status: Option<EmailState>) -> EmailQuery {
+        EmailQuery {
             account: self.account.clone(),
             status,
             recipient: self.recipient.clone(),
@@ -104,7 +103,7 @@ impl EmailFilter {
 
 fn status(word: &str) -> Result<EmailState, String> {
     serde_json::from_value(Value::from(word)).map_err(|_| {
-        "say `scheduled`, `queued`, `deferred`, `delivered`, `bounced`, `failed` or `cancelled`".to_owned()
+        "use `scheduled`, `queued`, `deferred`, `delivered`, `bounced`, `failed` or `cancelled`".to_owned()
     })
 }
 
@@ -113,13 +112,13 @@ fn since(text: &str) -> Result<Timestamp, String> {
         return Ok(at);
     }
     let ago = read_duration(text)?;
-    Clock::default().now().checked_sub(ago).map_err(|_| "that is before there were clocks".to_owned())
+    Clock::default().now().checked_sub(ago).map_err(|_| "the time is out of range".to_owned())
 }
 
-/// What the server is asked about emails.
+/// Builds the admin request of an email command.
 pub fn question(command: &EmailCommand) -> AdminRequest {
     let EmailCommand::List { filter, status, page } = command;
-    AdminRequest::EmailList { filter: filter.asked(*status), page: page.asked() }
+    AdminRequest::EmailList { filter: filter.to_query(*status), page: page.to_query() }
 }
 
 const ACCOUNTS: [Column; 6] = [
@@ -148,34 +147,34 @@ const EMAILS: [Column; 6] = [
     Column::new("subject", "subject", 40),
 ];
 
-/// The answer to `account list` as a table.
-pub fn accounts(shown: &Value) -> String {
-    table(&ACCOUNTS, list(shown, "accounts")) + &next(shown)
+/// Formats the result of `account list`.
+pub fn accounts(result: &Value) -> String {
+    table(&ACCOUNTS, list(result, "accounts")) + &next(result)
 }
 
-/// The answer to `domain list` as a table.
-pub fn domains(shown: &Value) -> String {
-    table(&DOMAINS, list(shown, "domains")) + &next(shown)
+/// Formats the result of `domain list`.
+pub fn domains(result: &Value) -> String {
+    table(&DOMAINS, list(result, "domains")) + &next(result)
 }
 
-/// The answer to `email list` as a table, and how far it was looked.
-pub fn emails(shown: &Value) -> String {
-    let rows: Vec<Value> = list(shown, "emails").iter().map(email_row).collect();
+/// Formats the result of `email list`, and how far the search got.
+pub fn emails(result: &Value) -> String {
+    let rows: Vec<Value> = list(result, "emails").iter().map(email_row).collect();
     let mut out = table(&EMAILS, &rows);
-    if shown["has_more"] == true
-        && let Some(back_to) = shown["searched_back_to"].as_str()
+    if result["has_more"] == true
+        && let Some(back_to) = result["searched_back_to"].as_str()
     {
         // Writing to a String does not fail.
         let _ = writeln!(
             out,
             "{} accounts searched, {} emails read, back to {back_to}",
-            shown["accounts_searched"], shown["emails_read"]
+            result["accounts_searched"], result["emails_read"]
         );
     }
-    if let Some(as_of) = shown["as_of"].as_str() {
-        let _ = writeln!(out, "The index of emails is behind: as of {as_of}");
+    if let Some(as_of) = result["as_of"].as_str() {
+        let _ = writeln!(out, "The email index lags behind: complete up to {as_of}");
     }
-    out + &next(shown)
+    out + &next(result)
 }
 
 fn email_row(email: &Value) -> Value {
@@ -189,9 +188,9 @@ fn email_row(email: &Value) -> Value {
     row
 }
 
-/// How to go on, when there may be more.
-pub fn next(shown: &Value) -> String {
-    match shown["next_cursor"].as_str() {
+/// Prints the cursor of the next page, if there may be one.
+pub fn next(result: &Value) -> String {
+    match result["next_cursor"].as_str() {
         Some(cursor) => format!("There may be more: --cursor {cursor}\n"),
         None => String::new(),
     }
@@ -205,14 +204,14 @@ mod tests {
 
     #[test]
     fn emails_are_a_table() {
-        let shown = json!({
+        let result = json!({
             "emails": [{"id": "msg_1", "created_at": "2026-01-01T00:00:00Z", "status": "delivered",
                 "from": "a@b.example", "recipients": ["c@d.example", "e@f.example"], "subject": "Hi"}],
             "has_more": true, "next_cursor": "acct_1/msg_1", "accounts_searched": 3, "emails_read": 12,
             "searched_back_to": "2025-01-01T00:00:00Z", "as_of": null,
         });
         assert_eq!(
-            emails(&shown),
+            emails(&result),
             "id     accepted              status     from         to                      subject\n\
              msg_1  2026-01-01T00:00:00Z  delivered  a@b.example  c@d.example and 1 more  Hi\n\
              3 accounts searched, 12 emails read, back to 2025-01-01T00:00:00Z\n\
@@ -222,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_text_names_a_recipient_or_a_message_id() {
-        let of = |text: &str| EmailFilter::of_text(text).map(|found| found.map(|filter| filter.asked(None)));
+        let of = |text: &str| EmailFilter::parse_reference(text).map(|found| found.map(|filter| filter.to_query(None)));
         let recipient = of("grey@grey.test").unwrap().unwrap();
         assert_eq!(recipient.recipient, "grey@grey.test".parse().ok());
         let message = of("<1@example.com>").unwrap().unwrap();
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_given_or_ago() {
+    fn times_are_absolute_or_relative() {
         assert_eq!(since("2026-01-31T12:00:00Z").unwrap(), "2026-01-31T12:00:00Z".parse().unwrap());
         assert!(since("2h").unwrap() < Clock::default().now());
         assert!(since("yesterday").is_err() && since("99999999d").is_err());

@@ -1,57 +1,56 @@
-//! `postrider admin pool`: from which addresses mail leaves, and how these are warmed up.
+//! `postrider admin pool`: assigns accounts to pools of source addresses, and controls their warm-up.
 
 use clap::{Args, Subcommand};
 use jiff::civil::Date;
-use mail::given_name::PoolName;
 use mail::pool::WarmUpOverride;
+use mail::slug::PoolName;
 
 use crate::admin::AdminRequest;
 
-/// Pools of source addresses.
+/// Commands of `admin pool`.
 #[derive(Debug, Subcommand)]
 pub enum PoolCommand {
-    /// The pools: their addresses, whose mail leaves from them, how far they are warmed up
+    /// List pools: addresses, accounts and plans, warm-up
     List,
-    /// Have an account's mail leave from a pool, whatever its plan
+    /// Assign an account to a pool, regardless of its plan
     Assign {
-        /// The account's id or its owner's address
+        /// Account id or owner's address
         #[arg(long)]
         account: String,
-        /// The pool
+        /// Pool name
         pool: PoolName,
     },
-    /// Have an account's mail leave from the pool of its plan again
+    /// Assign an account to the pool of its plan again
     Unassign {
-        /// The account's id or its owner's address
+        /// Account id or owner's address
         #[arg(long)]
         account: String,
     },
-    /// Warm up a pool from another day on than configured, or end its warm-up
+    /// Override the start of a pool's warm-up, or end it
     WarmUp {
-        /// The pool
+        /// Pool name
         pool: PoolName,
-        /// Since when
         #[command(flatten)]
         when: WarmUpArguments,
     },
 }
 
-/// Since when a pool is warmed up.
+/// New state of the warm-up.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct WarmUpArguments {
-    /// The first day of it (UTC), like 2026-01-31
+    /// First day (UTC), for example 2026-01-31
     #[arg(long, value_name = "DAY")]
     since: Option<Date>,
-    /// It is warm
+    /// End the warm-up
     #[arg(long)]
     over: bool,
-    /// As the configuration says
+    /// Use the configured start
     #[arg(long)]
     as_configured: bool,
 }
 
-/// What the server is asked.
+/// Builds the admin request.
 #[must_use]
 pub fn build_request(command: &PoolCommand) -> AdminRequest {
     match command {

@@ -1,14 +1,14 @@
-//! How far something is, on standard error: one line that is updated on a terminal, elsewhere a line now and then.
+//! Progress on standard error: one updated line on a terminal, otherwise a line from time to time.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Where there is no terminal, one line in this time.
+/// Minimum interval between lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// A line of progress. On a terminal it goes when this is dropped.
+/// A progress line. On a terminal, dropping it clears the line.
 pub(super) struct ProgressLine {
     on_terminal: bool,
     last: Option<Instant>,
@@ -21,7 +21,7 @@ impl Default for ProgressLine {
 }
 
 impl ProgressLine {
-    /// Tells how far it is.
+    /// Prints the current progress.
     pub(super) fn tell(&mut self, step: &str) {
         let now = Instant::now();
         if self.on_terminal {

@@ -1,4 +1,4 @@
-//! `postrider admin queue`: what lies in the queue, and orders about it.
+//! `postrider admin queue`: lists the queue, and runs commands on it.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
@@ -7,9 +7,9 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, Subcommand};
 use mail::address::{Address, DomainName};
 use mail::destination::RouteOverride;
-use mail::given_name::SmarthostName;
+use mail::slug::SmarthostName;
 use mail::task::TaskClass;
-use queue::order::QueueCommand;
+use queue::queue_command::QueueCommand;
 use serde_json::Value;
 
 use super::listing::next;
@@ -17,94 +17,90 @@ use super::table::{Column, list, table};
 use crate::admin::{AdminError, AdminRequest, QueueFilter, QueueSearch};
 use crate::config::read_duration;
 
-/// The queue.
+/// Commands of `admin queue`.
 #[derive(Debug, Subcommand)]
 pub enum QueueSubcommand {
-    /// What lies in the queue, and how the destinations stand
+    /// List queued email and destination status
     List {
-        /// At most so many tasks
+        /// Maximum number of tasks
         #[arg(long, default_value_t = 100)]
         limit: usize,
-        /// Which of it
         #[command(flatten)]
         filter: FilterArguments,
-        /// To this address
+        /// Only mail to this address
         #[arg(long, value_name = "ADDRESS")]
         recipient: Option<Address>,
-        /// From this address: of `From`, or of MAIL FROM
+        /// Only mail from this address (`From` or MAIL FROM)
         #[arg(long, value_name = "ADDRESS")]
         sender: Option<Address>,
-        /// With this Message-ID
+        /// Only this Message-ID
         #[arg(long, value_name = "ID")]
         message_id: Option<String>,
-        /// Go on with `next_cursor` of the page before
+        /// Continue with `next_cursor` of the previous page
         #[arg(long)]
         cursor: Option<String>,
     },
-    /// Where the queue is long: destinations by how much waits, since when, what binds, and the last reply
+    /// Destinations with the longest queues: waiting, age, what limits them, last response
     Top {
-        /// At most so many destinations
+        /// Maximum number of destinations
         #[arg(long, default_value_t = 20)]
         limit: usize,
     },
-    /// Show an email
+    /// Trace an email
     Show {
-        /// Its id
+        /// Email id
         email: String,
     },
-    /// Try it now
+    /// Retry now
     Retry(QueueSelection),
-    /// Do not try it until it is released
+    /// Hold email
     Hold(QueueSelection),
-    /// Let it go again
+    /// Resume held email
     Release(QueueSelection),
-    /// Take it out: its recipients are cancelled
+    /// Remove from the queue: the recipients become cancelled
     Drop(QueueSelection),
-    /// Send it another way
+    /// Send by another route
     Reroute {
-        /// Which way
         #[command(flatten)]
         way: RouteArguments,
-        /// Which mail
         #[command(flatten)]
         which: QueueSelection,
     },
 }
 
-/// Which mail is meant: an email, or all that fits.
+/// Selects one email by id, or all that match a filter.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).multiple(true)))]
 pub struct QueueSelection {
-    /// An email's id
+    /// Email id
     #[arg(group = "which", conflicts_with_all = ["to", "account", "from", "class", "older", "attempts", "held", "all"])]
     email: Option<String>,
-    /// Which of it
     #[command(flatten)]
     filter: FilterArguments,
     /// Everything in the queue
     #[arg(long, group = "which")]
     all: bool,
-    /// Do not ask, however many it is about
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
-    /// Only say how many recipients it is about
+    /// Only print the number of matching recipients
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
 }
 
-/// What is to be known before an order about several emails is given.
+/// Confirmation before a command on several emails.
 pub struct Confirmation<'a> {
-    /// The order's word.
+    /// Name of the command.
     word: &'static str,
     selection: &'a QueueSelection,
 }
 
 impl Confirmation<'_> {
-    /// Asks how many recipients the order is about, and, on a terminal, whether it is meant. Gives what is to be shown
-    /// instead of carrying it out, if it is not to be.
+    /// Counts the recipients that match, and asks for confirmation on a terminal. Returns none if the command is to be
+    /// run, or the count to print instead (`--dry-run`).
     ///
     /// # Errors
-    /// It is not meant, or cannot be known to be.
+    /// The operator declined, `--yes` is missing without a terminal, or counting failed.
     pub fn ask(
         &self,
         count: impl FnOnce(&AdminRequest) -> Result<Value, AdminError>,
@@ -125,18 +121,18 @@ impl Confirmation<'_> {
         if recipients <= 1 || !is_terminal {
             return Ok(None);
         }
-        eprint!("{word}: {recipients} recipients. Go on? [y/N] ");
+        eprint!("{word}: {recipients} recipients. Continue? [y/N] ");
         let mut answer = String::new();
         std::io::stdin().read_line(&mut answer).map_err(|error| error.to_string())?;
         match answer.trim().to_ascii_lowercase().as_str() {
             "y" | "yes" => Ok(None),
-            _ => Err("nothing was done".into()),
+            _ => Err("cancelled: nothing was changed".into()),
         }
     }
 }
 
 impl QueueSubcommand {
-    /// What is to be known before it is carried out; none where it is about one email, or only lets mail go.
+    /// Returns the confirmation that the command needs; none for one email, and for `release`.
     pub fn confirmation(&self) -> Option<Confirmation<'_>> {
         let (word, which) = match self {
             Self::Retry(which) => ("retry", which),
@@ -150,54 +146,54 @@ impl QueueSubcommand {
     }
 }
 
-/// What mail in the queue has in common.
+/// Filter of queued mail.
 #[derive(Debug, Args)]
 pub struct FilterArguments {
-    /// To recipients at this domain
+    /// Only mail to this recipient domain
     #[arg(long, group = "which", value_name = "DOMAIN")]
     to: Option<DomainName>,
-    /// Of this account: its id, or its owner's address
+    /// Only this account (id or owner's address)
     #[arg(long, group = "which")]
     account: Option<String>,
-    /// From this sending domain
+    /// Only this sending domain
     #[arg(long, group = "which", value_name = "DOMAIN")]
     from: Option<DomainName>,
-    /// expiring, transactional, product or newsletter
+    /// Only this class: expiring, transactional, product or newsletter
     #[arg(long, group = "which", value_parser = class)]
     class: Option<TaskClass>,
-    /// Accepted longer ago than this (`90m`, `2h`, `3d`)
+    /// Only mail accepted longer ago than this (`90m`, `2h`, `3d`)
     #[arg(long, group = "which", value_parser = read_duration)]
     older: Option<Duration>,
-    /// Tried so often at least
+    /// Only mail with at least this many attempts
     #[arg(long, group = "which")]
     attempts: Option<u32>,
-    /// Held
+    /// Only held mail
     #[arg(long, group = "which")]
     held: bool,
 }
 
-/// Which way mail goes.
+/// Selects a route.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct RouteArguments {
-    /// By this smarthost of the configuration
+    /// Send through this configured smarthost
     #[arg(long, value_name = "NAME")]
     smarthost: Option<SmarthostName>,
-    /// To the recipients' own mail hosts
+    /// Send to the recipient domain's mail hosts
     #[arg(long)]
     mx: bool,
-    /// As the configuration says
+    /// Use the configured route
     #[arg(long)]
     usual: bool,
 }
 
 fn class(word: &str) -> Result<TaskClass, String> {
     serde_json::from_value(Value::from(word))
-        .map_err(|_| "say `expiring`, `transactional`, `product` or `newsletter`".to_owned())
+        .map_err(|_| "use `expiring`, `transactional`, `product` or `newsletter`".to_owned())
 }
 
 impl RouteArguments {
-    /// The way that is meant; none is the usual one.
+    /// Returns the route override; none restores the configured route.
     pub fn route(&self) -> Option<RouteOverride> {
         let mx = self.mx.then_some(RouteOverride::MailHosts);
         self.smarthost.clone().map(RouteOverride::Smarthost).or(mx)
@@ -228,7 +224,7 @@ impl QueueSelection {
     }
 }
 
-/// What the server is asked.
+/// Builds the admin request.
 pub fn build_request(command: &QueueSubcommand) -> AdminRequest {
     match command {
         QueueSubcommand::List { limit, filter, recipient, sender, message_id, cursor } => {
@@ -251,15 +247,15 @@ const TOP: [Column; 7] = [
     Column::new("held", "held", 10),
     Column::new("oldest", "oldest_age", 8),
     Column::new("open", "connections", 6),
-    Column::new("limit", "limit", 12),
+    Column::new("blocked by", "limit", 12),
     Column::new("destination", "name", 44),
-    Column::new("last reply", "last_reply", 60),
+    Column::new("last response", "last_reply", 60),
 ];
 
-/// The answer to `queue top` as a table.
-pub fn top(shown: &Value) -> String {
-    let destinations = list(shown, "destinations");
-    let mut out = hold(shown);
+/// Formats the result of `queue top`.
+pub fn top(result: &Value) -> String {
+    let destinations = list(result, "destinations");
+    let mut out = hold(result);
     out.push_str(&table(&TOP, destinations));
     for destination in destinations {
         if let (Some(name), Some(slowed)) = (destination["name"].as_str(), destination["slowed"].as_str()) {
@@ -268,15 +264,18 @@ pub fn top(shown: &Value) -> String {
             let _ = writeln!(out, "{}", mail::log_text::cleaned(&line, false));
         }
     }
+    let (waiting, count) = (counted(&result["tasks"], "recipient"), counted(&result["count"], "destination"));
+    let hidden = result["count"].as_u64().unwrap_or(0) > destinations.len() as u64;
+    let more = if hidden { format!("; {} of these are shown", destinations.len()) } else { String::new() };
     // Writing to a String does not fail.
-    let _ = writeln!(
-        out,
-        "{} recipients wait for {} destinations; {} of these are shown",
-        shown["tasks"],
-        shown["count"],
-        destinations.len()
-    );
+    let _ = writeln!(out, "{waiting} waiting for {count}{more}");
     out
+}
+
+/// A number with its noun in the singular or plural.
+fn counted(number: &Value, noun: &str) -> String {
+    let plural = if number.as_u64() == Some(1) { "" } else { "s" };
+    format!("{number} {noun}{plural}")
 }
 
 const TASKS: [Column; 7] = [
@@ -297,27 +296,27 @@ const SITES: [Column; 5] = [
     Column::new("rate limited until", "rate_until", 24),
 ];
 
-/// The answer to `queue list` as tables: what waits, and the destinations that something is ready for.
-pub fn tasks(shown: &Value) -> String {
-    let mut out = hold(shown);
-    out.push_str(&table(&TASKS, list(shown, "tasks")));
-    let sites = list(shown, "sites");
+/// Formats the result of `queue list`: queued tasks, and the destinations with ready tasks.
+pub fn tasks(result: &Value) -> String {
+    let mut out = hold(result);
+    out.push_str(&table(&TASKS, list(result, "tasks")));
+    let sites = list(result, "sites");
     if !sites.is_empty() {
         out.push('\n');
         out.push_str(&table(&SITES, sites));
     }
-    if shown["has_more"] == true {
+    if result["has_more"] == true {
         // Writing to a String does not fail.
-        let _ = writeln!(out, "{} recipients read", shown["tasks_read"]);
+        let _ = writeln!(out, "{} recipients read", result["tasks_read"]);
     }
-    out + &next(shown)
+    out + &next(result)
 }
 
-/// The hold of the whole queue, where it is on.
-fn hold(shown: &Value) -> String {
-    let Some(hold) = shown["hold"].as_object() else { return String::new() };
+/// Line about the hold of the whole queue, if it is held.
+fn hold(result: &Value) -> String {
+    let Some(hold) = result["hold"].as_object() else { return String::new() };
     let text = |field: &str| hold.get(field).and_then(Value::as_str).unwrap_or("-");
-    format!("The queue is held since {}: {}\n", text("since"), text("because"))
+    format!("The queue has been held since {}: {}\n", text("since"), text("because"))
 }
 
 #[cfg(test)]
@@ -338,31 +337,31 @@ mod tests {
     }
 
     #[test]
-    fn what_slowed_a_destination_stands_below_the_table() {
-        let shown = json!({"tasks": 7, "count": 1, "destinations": [{
+    fn slowed_destinations_are_explained_below_the_table() {
+        let result = json!({"tasks": 7, "count": 1, "destinations": [{
             "name": "mx.example", "tasks": 7, "held": 0, "oldest_age": "5m", "connections": 1,
             "limit": "connections", "last_reply": "450 4.2.0 later",
             "slowed": "slowed from 5 to 1 connections because of 421 4.7.0 busy",
         }]});
-        let text = top(&shown);
+        let text = top(&result);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[1].ends_with("mx.example   450 4.2.0 later"), "{text}");
         assert_eq!(lines[2], "mx.example: slowed from 5 to 1 connections because of 421 4.7.0 busy");
     }
 
-    /// There is no terminal here.
+    /// Tests run without a terminal on stdin.
     #[test]
-    fn who_means_all_without_a_terminal_says_so() {
-        let nobody = |_: &AdminRequest| -> Result<Value, AdminError> { panic!("nothing is counted") };
-        let refused = command("drop --all").confirmation().unwrap().ask(nobody).unwrap_err();
+    fn all_without_a_terminal_requires_yes() {
+        let no_count = |_: &AdminRequest| -> Result<Value, AdminError> { panic!("no count expected") };
+        let refused = command("drop --all").confirmation().unwrap().ask(no_count).unwrap_err();
         assert!(refused.to_string().contains("--yes"), "{refused}");
-        assert!(command("drop --all --yes").confirmation().unwrap().ask(nobody).unwrap().is_none());
-        assert!(command("release --all").confirmation().is_none(), "it only lets mail go");
+        assert!(command("drop --all --yes").confirmation().unwrap().ask(no_count).unwrap().is_none());
+        assert!(command("release --all").confirmation().is_none(), "release needs no confirmation");
         assert!(command("drop msg_1").confirmation().is_none());
         let counted = |_: &AdminRequest| Ok(json!({"recipients": 277}));
         for line in ["retry --to a.example --dry-run", "hold --all --dry-run", "release --all --dry-run"] {
-            let shown = command(line).confirmation().unwrap().ask(counted).unwrap();
-            assert_eq!(shown, Some(json!({"recipients": 277})), "{line}");
+            let result = command(line).confirmation().unwrap().ask(counted).unwrap();
+            assert_eq!(result, Some(json!({"recipients": 277})), "{line}");
         }
     }
 }

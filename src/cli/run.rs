@@ -1,4 +1,4 @@
-//! `postrider serve` and `dev`: from arguments to an exit code.
+//! `postrider serve` and `dev`: configure the process, run the server, return the exit code.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -9,15 +9,15 @@ use super::{ConfigArguments, DevArguments, ServeArguments};
 use crate::config::{self, Config, ConfigProblem};
 use crate::{dev, log, serve};
 
-/// A mail server holds thousands of connections: what the hard limit allows, we take.
+/// Raises the limit of open files to the hard limit: a mail server has thousands of connections.
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Without it the old limit holds: the doors say so when they meet it.
+    // If this fails, the current limit applies, and listeners report when they reach it.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// What this process makes is for its owner alone, whatever umask it was started with: mail and secrets lie in it.
+/// Makes new files private to the process's user whatever the umask: they contain mail and secrets.
 pub(super) fn set_private_umask() {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
 }
@@ -29,12 +29,12 @@ pub(super) fn build_runtime() -> std::io::Result<tokio::runtime::Runtime> {
 pub(super) fn load_config(arguments: &ConfigArguments) -> Result<Config, Vec<ConfigProblem>> {
     let config = config::from_file(&arguments.config)?;
     for variable in &config.ignored_variables {
-        eprintln!("postrider: warning: {variable} in the environment is no setting, and is ignored");
+        eprintln!("postrider: warning: the environment variable {variable} is not a setting and is ignored");
     }
     Ok(config)
 }
 
-/// Runs the server until it is told to stop.
+/// Runs the server until SIGTERM or SIGINT.
 #[must_use]
 pub fn serve(arguments: &ServeArguments) -> ExitCode {
     raise_file_limit();
@@ -46,8 +46,7 @@ pub fn serve(arguments: &ServeArguments) -> ExitCode {
     log::begin(&config.log);
     if cfg!(debug_assertions) {
         tracing::warn!(
-            "this build is not optimised and serves several times more slowly; for production, build it with `cargo build \
-             --release`"
+            "this is a debug build, which is several times slower; for production, build with `cargo build --release`"
         );
     }
     let (file, send) = (arguments.config.config.clone(), arguments.send);
@@ -58,7 +57,7 @@ pub fn serve(arguments: &ServeArguments) -> ExitCode {
     )
 }
 
-/// Runs the development server until it is told to stop.
+/// Runs the development server until SIGTERM or SIGINT.
 #[must_use]
 pub fn dev(arguments: &DevArguments) -> ExitCode {
     log::begin(&dev::log_section());
@@ -81,7 +80,7 @@ fn exit_code(done: Result<(), String>) -> ExitCode {
     }
 }
 
-/// A JSON value for people: one line a field, lists numbered by indentation, texts as they are.
+/// Formats a JSON value as text: one line per field, lists indented, multi-line texts as blocks.
 #[must_use]
 pub fn render_readable(value: &Value) -> String {
     let mut out = String::new();
@@ -145,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_read_well() {
+    fn json_is_rendered_as_text() {
         let value = json!({"a": 1, "b": null, "list": [{"x": "y", "z": 2}, {"x": "w"}], "text": "one\ntwo"});
         let shown = render_readable(&value);
         assert_eq!(shown, "a: 1\nlist:\n  - x: y\n    z: 2\n  - x: w\ntext:\n  | one\n  | two\n");

@@ -1,5 +1,5 @@
-//! `postrider admin key` and `postrider admin credential`: API keys, and passwords for SMTP submission. The server makes
-//! them as it does for the account's owner; a secret is printed once, and stored as a hash.
+//! `postrider admin key` and `postrider admin credential`: manage API keys and passwords for SMTP submission through
+//! the API's operations. A secret is printed once; the store contains only its hash.
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
@@ -9,71 +9,65 @@ use super::listing::next;
 use super::table::{Column, list, table};
 use crate::admin::{AdminError, AdminRequest};
 
-/// API keys or SMTP credentials.
+/// Commands for API keys or SMTP credentials.
 #[derive(Debug, Subcommand)]
 pub enum SecretCommand {
     /// List them, newest first
     List {
-        /// Whose
         #[command(flatten)]
         owner: OwnerArguments,
-        /// At most so many
+        /// Maximum number of rows
         #[arg(long, default_value_t = 100)]
         limit: usize,
-        /// Go on with `next_cursor` of the page before
+        /// Continue with `next_cursor` of the previous page
         #[arg(long)]
         cursor: Option<String>,
     },
     /// Create one; its secret is printed once
     Create {
-        /// Whose
         #[command(flatten)]
         owner: OwnerArguments,
-        /// What people call it
+        /// Descriptive name
         #[arg(long, default_value = "by the operator")]
         name: String,
-        /// Only for sending from this domain (`dom_…`)
+        /// Restrict sending to this domain (`dom_…`)
         #[arg(long, value_name = "ID")]
         domain: Option<String>,
-        /// Only until then (2026-12-31T00:00:00Z)
+        /// Expiry (2026-12-31T00:00:00Z) [default: never]
         #[arg(long, value_name = "TIME")]
         expires: Option<String>,
-        /// API keys: only sending, and reading what was sent with it
+        /// API keys only: permit sending, and reading what was sent with it
         #[arg(long)]
         sending: bool,
     },
-    /// Give one a new secret, which is printed once; the old one stays valid for a while
+    /// Replace the secret and print the new one once; the old one stays valid for a while
     Rotate {
-        /// Its id
+        /// Id
         id: String,
-        /// Whose
         #[command(flatten)]
         owner: OwnerArguments,
     },
-    /// Delete one: it is valid no longer
+    /// Delete one; it becomes invalid
     Delete {
-        /// Its id
+        /// Id
         id: String,
-        /// Whose
         #[command(flatten)]
         owner: OwnerArguments,
     },
 }
 
-/// Whose secrets.
+/// Selects the account.
 #[derive(Debug, Args)]
 pub struct OwnerArguments {
-    /// The account's id or its owner's address; may be left out where there is one account
+    /// Account id or owner's address; optional if only one account exists
     #[arg(long)]
     account: Option<String>,
 }
 
-/// Which of both kinds.
+/// Kind of secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// API keys.
     ApiKey,
-    /// SMTP credentials.
     SmtpCredential,
 }
 
@@ -102,10 +96,10 @@ const COLUMNS: [Column; 6] = [
     Column::new("expires", "expires_at", 24),
 ];
 
-/// What the server is asked.
+/// Builds the admin request.
 ///
 /// # Errors
-/// The command is not for this kind.
+/// The arguments do not apply to this kind.
 pub(super) fn question(kind: Kind, command: &SecretCommand) -> Result<AdminRequest, String> {
     let path = kind.path();
     let (owner, method, target, body) = match command {
@@ -122,7 +116,7 @@ pub(super) fn question(kind: Kind, command: &SecretCommand) -> Result<AdminReque
                     body.insert("scope".to_owned(), Value::from(scope));
                 }
                 Kind::SmtpCredential if *sending => {
-                    return Err("an SMTP credential is for sending only: leave `--sending` out".to_owned());
+                    return Err("an SMTP credential permits sending only: omit `--sending`".to_owned());
                 }
                 Kind::SmtpCredential => {}
             }
@@ -140,10 +134,10 @@ pub(super) fn question(kind: Kind, command: &SecretCommand) -> Result<AdminReque
     Ok(AdminRequest::Owner { account: owner.account.clone(), method: method.to_owned(), target, body })
 }
 
-/// What is answered to the owner: the body, or why it was refused.
+/// Extracts the API's response from the result of the admin request.
 ///
 /// # Errors
-/// It was refused.
+/// Returns the API's error when it refused the request.
 pub(super) fn answer(answer: &Value) -> Result<Value, AdminError> {
     let body = &answer["body"];
     if answer["status"].as_u64().is_some_and(|status| status < 400) {
@@ -156,9 +150,9 @@ pub(super) fn answer(answer: &Value) -> Result<Value, AdminError> {
     Err(AdminError { message, code: code.into() })
 }
 
-/// A list as a table.
-pub(super) fn secrets(kind: Kind, shown: &Value) -> String {
-    table(&COLUMNS, list(shown, kind.many())) + &next(shown)
+/// Formats a list.
+pub(super) fn secrets(kind: Kind, result: &Value) -> String {
+    table(&COLUMNS, list(result, kind.many())) + &next(result)
 }
 
 #[cfg(test)]
@@ -166,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_owner_was_refused_is_said() {
+    fn an_api_error_becomes_an_admin_error() {
         let refused = json!({"status": 409, "body": {"error": {"message": "Too many", "code": "conflict"}}});
         assert_eq!(answer(&refused), Err(AdminError { message: "Too many".into(), code: "conflict".into() }));
         assert_eq!(answer(&json!({"status": 200, "body": {"a": 1}})), Ok(json!({"a": 1})));

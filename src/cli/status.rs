@@ -1,4 +1,4 @@
-//! `postrider status`: one screen, and an exit code for scripts: 0 all is well, 1 something is wrong.
+//! `postrider status`: prints the health on one screen. The exit code is 0, or 1 if there is a problem.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::table::list;
 use crate::admin::{AdminError, AdminRequest};
 
-/// Asks and tells.
+/// Requests the status and prints it.
 pub(super) fn run(as_json: bool, ask: &dyn Fn(&AdminRequest) -> Result<Value, AdminError>) -> ExitCode {
     let (text, is_well) = match ask(&AdminRequest::Status) {
-        Ok(shown) => {
-            let text = if as_json { format!("{shown}\n") } else { screen(&shown) };
-            (text, shown["ok"] == true)
+        Ok(result) => {
+            let text = if as_json { format!("{result}\n") } else { screen(&result) };
+            (text, result["ok"] == true)
         }
         Err(refused) if as_json => (format!("{}\n", json!({"error": refused})), false),
         Err(refused) => {
@@ -22,13 +22,13 @@ pub(super) fn run(as_json: bool, ask: &dyn Fn(&AdminRequest) -> Result<Value, Ad
             return ExitCode::FAILURE;
         }
     };
-    // Nobody may be listening any more (`… | head`).
+    // Stdout may be closed (`… | head`).
     let _ = std::io::stdout().write_all(text.as_bytes());
     if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The status on one screen. Texts of the server are shown without control characters.
-fn screen(shown: &Value) -> String {
+/// Formats the status. Removes control characters of the server's texts.
+fn screen(result: &Value) -> String {
     let text = |value: &Value| match value {
         Value::String(text) => text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect(),
         Value::Null => "-".to_owned(),
@@ -40,19 +40,19 @@ fn screen(shown: &Value) -> String {
         // Writing to a String does not fail.
         let _ = writeln!(out, "{name:<12} {what}");
     };
-    let problems = list(shown, "problems");
+    let problems = list(result, "problems");
     let state = match problems.len() {
         0 => "ok".to_owned(),
         1 => "1 problem".to_owned(),
         count => format!("{count} problems"),
     };
-    line("status", &format!("{state} ({}, postrider {})", text(&shown["hostname"]), text(&shown["version"])));
+    line("status", &format!("{state} ({}, postrider {})", text(&result["hostname"]), text(&result["version"])));
     problems.iter().for_each(|problem| line("problem", &text(problem)));
-    for listener in list(shown, "listeners") {
+    for listener in list(result, "listeners") {
         let open = if listener["open"] == true { "open" } else { "not open" };
         line("listener", &format!("{} {} {open}", text(&listener["name"]), text(&listener["address"])));
     }
-    let queue = &shown["queue"];
+    let queue = &result["queue"];
     if queue.is_object() {
         let more = if queue["has_more"] == true { "more than " } else { "" };
         line(
@@ -66,20 +66,20 @@ fn screen(shown: &Value) -> String {
             ),
         );
     }
-    let dns = &shown["dns"];
+    let dns = &result["dns"];
     let answers = if dns["answers"] == true { "answers in" } else { "no answer after" };
     line("dns", &format!("{answers} {} ms", text(&dns["took_ms"])));
-    if shown["disk"].is_object() {
-        line("disk", &format!("{} of {} free", gib(&shown["disk"]["free_bytes"]), gib(&shown["disk"]["bytes"])));
+    if result["disk"].is_object() {
+        line("disk", &format!("{} of {} free", gib(&result["disk"]["free_bytes"]), gib(&result["disk"]["bytes"])));
     }
-    match &shown["certificate"] {
+    match &result["certificate"] {
         Value::Null => line("certificate", "none"),
         certificate => line(
             "certificate",
             &format!("valid until {} ({})", text(&certificate["expires_at"]), text(&certificate["source"])),
         ),
     }
-    let hour = &shown["last_hour"];
+    let hour = &result["last_hour"];
     let counts = ["accepted", "delivered", "deferred", "bounced", "failed", "received"];
     let counts = counts.map(|name| format!("{} {name}", text(&hour[name])));
     line("last hour", &counts.join(", "));
@@ -91,9 +91,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_is_on_one_screen() {
-        let shown = json!({
-            "ok": false, "problems": ["the DNS does not answer: timeout"], "hostname": "mx1.example.net",
+    fn the_status_is_one_screen() {
+        let result = json!({
+            "ok": false, "problems": ["DNS is not responding: timeout"], "hostname": "mx1.example.net",
             "version": "0.1.0", "listeners": [{"name": "mx", "address": "[::]:25", "open": true}],
             "queue": {"recipients": 100_000, "has_more": true, "held": 1, "due": 2, "oldest_age": "2h03m"},
             "dns": {"answers": false, "took_ms": 5_000}, "disk": {"free_bytes": 1_u64 << 31, "bytes": 1_u64 << 32},
@@ -101,9 +101,9 @@ mod tests {
             "last_hour": {"accepted": 7, "delivered": 6, "deferred": 5, "bounced": 4, "failed": 3, "received": 2},
         });
         assert_eq!(
-            screen(&shown),
+            screen(&result),
             "status       1 problem (mx1.example.net, postrider 0.1.0)\n\
-             problem      the DNS does not answer: timeout\n\
+             problem      DNS is not responding: timeout\n\
              listener     mx [::]:25 open\n\
              queue        more than 100000 recipients, 2 due, 1 held, oldest 2h03m\n\
              dns          no answer after 5000 ms\n\

@@ -1,5 +1,5 @@
-//! `postrider admin store check`: reads everything in the store and names what is wrong. The running server does it,
-//! from a read snapshot; where none runs, it is done here.
+//! `postrider admin store check`: reads everything in the store and reports damage. The running server does it from a
+//! read snapshot; if no server runs, this process does it.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
@@ -17,17 +17,17 @@ use crate::admin::{AdminError, AdminRequest, SOCKET};
 const COLUMNS: [Column; 3] =
     [Column::new("object", "object", 16), Column::new("id", "id", 80), Column::new("fault", "fault", 160)];
 
-/// The store that is checked.
+/// Store to check.
 pub(super) struct Target<'a> {
-    /// The data directory.
+    /// Data directory.
     pub(super) directory: &'a Path,
-    /// The database, where the configuration names one.
+    /// Database, if one is configured.
     pub(super) database: Option<PostgresOptions>,
-    /// The embedded store, where it does not.
+    /// Embedded store, otherwise.
     pub(super) options: RedbOptions,
 }
 
-/// Checks and tells; fails when the store is damaged or cannot be checked.
+/// Runs the check and prints its report. Fails if the store is damaged or cannot be checked.
 pub(super) fn run(
     target: Target<'_>,
     as_json: bool,
@@ -35,18 +35,18 @@ pub(super) fn run(
 ) -> ExitCode {
     let checked = check(target, ask);
     let mut out = std::io::stdout().lock();
-    // Nobody may be listening any more (`… | head`).
+    // Stdout may be closed (`… | head`).
     let (_, code) = match checked {
-        Ok(shown) if shown["sound"] == true => {
-            let text = if as_json { format!("{shown}\n") } else { super::run::render_readable(&shown) };
+        Ok(result) if result["sound"] == true => {
+            let text = if as_json { format!("{result}\n") } else { super::run::render_readable(&result) };
             (out.write_all(text.as_bytes()), ExitCode::SUCCESS)
         }
-        // The report, as of a sound store: `sound` and the exit status say that it is damaged.
-        Ok(shown) if as_json => (writeln!(out, "{shown}"), ExitCode::FAILURE),
-        Ok(shown) => {
-            let told = out.write_all(damage(&shown).as_bytes());
+        // The same report as of a sound store: `sound` and the exit status show the damage.
+        Ok(result) if as_json => (writeln!(out, "{result}"), ExitCode::FAILURE),
+        Ok(result) => {
+            let told = out.write_all(damage(&result).as_bytes());
             eprintln!(
-                "postrider: the store is damaged: keep it as it is, and restore a backup into an empty directory"
+                "postrider: the store is damaged: do not change it; restore a backup into an empty data directory"
             );
             (told, ExitCode::FAILURE)
         }
@@ -66,7 +66,7 @@ fn check(target: Target<'_>, ask: &dyn Fn(&AdminRequest) -> Result<Value, AdminE
     let mut line = ProgressLine::default();
     let report = match target.database {
         None => match Store::check_watched(&target.options, |done| line.tell(&progress(done))) {
-            // Too much is damaged to go on: that is a fault like another.
+            // A file too damaged to open is reported like other damage.
             Err(OpenError::Corrupt { file, what }) => Report::of_damaged_file(&file, &what),
             checked => checked.map_err(|error| error.to_string())?,
         },
@@ -85,17 +85,17 @@ fn check(target: Target<'_>, ask: &dyn Fn(&AdminRequest) -> Result<Value, AdminE
     Ok(shown(&report))
 }
 
-/// What is damaged, as a table.
-fn damage(shown: &Value) -> String {
-    let faults = list(shown, "faults");
+/// Formats the damage as a table.
+fn damage(result: &Value) -> String {
+    let faults = list(result, "faults");
     let at_least = if faults.len() < PROBLEMS_MAX { "" } else { "at least " };
     let noun = if faults.len() == 1 { "fault" } else { "faults" };
     format!(
         "{}{at_least}{} {noun}; read {} rows and {} messages\n",
         table(&COLUMNS, faults),
         faults.len(),
-        shown["rows"],
-        shown["bodies"]
+        result["rows"],
+        result["bodies"]
     )
 }
 
@@ -105,12 +105,12 @@ mod tests {
 
     #[test]
     fn damage_is_a_table() {
-        let shown = json!({"rows": 7, "bodies": 2, "faults": [
+        let result = json!({"rows": 7, "bodies": 2, "faults": [
             {"object": "email", "id": "msg_1", "fault": "the body fails its checksum"},
             {"object": "index", "id": "index.redb", "fault": "it is damaged"},
         ]});
         assert_eq!(
-            damage(&shown),
+            damage(&result),
             "object  id          fault\n\
              email   msg_1       the body fails its checksum\n\
              index   index.redb  it is damaged\n\

@@ -1,10 +1,10 @@
-//! Text tables: one row a line, columns as wide as what is in them.
+//! Text tables: one line per row, columns as wide as their contents.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// A column: its heading, the field of a row that it shows, and its width at most, in characters.
+/// A column: its heading, the field of a row that it shows, and its maximum width in characters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     heading: &'static str,
@@ -13,7 +13,6 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// A column.
     pub(super) const fn new(heading: &'static str, field: &'static str, width_max: usize) -> Self {
         Self { heading, field, width_max }
     }
@@ -23,7 +22,7 @@ impl Column {
             Value::Null => "-".to_owned(),
             Value::Bool(true) => "yes".to_owned(),
             Value::Bool(false) => "no".to_owned(),
-            // A line break, or another control character, would break the table, or worse.
+            // Control characters could break the table or the terminal.
             Value::String(text) => text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect(),
             other => other.to_string(),
         };
@@ -34,7 +33,7 @@ impl Column {
     }
 }
 
-/// Rows as a table.
+/// Formats rows as a table.
 pub(super) fn table(columns: &[Column], rows: &[Value]) -> String {
     let heading = columns.iter().map(|column| column.heading.to_owned()).collect();
     let cells = rows.iter().map(|row| columns.iter().map(|column| column.cell(row)).collect());
@@ -51,9 +50,9 @@ pub(super) fn table(columns: &[Column], rows: &[Value]) -> String {
     out
 }
 
-/// The list in a field of an answer.
-pub(super) fn list<'a>(shown: &'a Value, field: &str) -> &'a [Value] {
-    shown[field].as_array().map_or(&[], Vec::as_slice)
+/// Returns the array in a field of a result; empty if there is none.
+pub(super) fn list<'a>(result: &'a Value, field: &str) -> &'a [Value] {
+    result[field].as_array().map_or(&[], Vec::as_slice)
 }
 
 #[cfg(test)]
@@ -63,13 +62,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_stand_below_their_headings() {
+    fn rows_are_aligned_below_headings() {
         let columns = [Column::new("name", "name", 8), Column::new("of it", "count", 5), Column::new("why", "why", 4)];
         let rows = [
             json!({"name": "a\nb", "count": 7, "why": null}),
             json!({"name": "a long name", "count": true, "why": "\u{1b}[2J"}),
         ];
-        let shown = table(&columns, &rows);
-        assert_eq!(shown, "name      of it  why\na b       7      -\na long …  yes     [2J\n");
+        let result = table(&columns, &rows);
+        assert_eq!(result, "name      of it  why\na b       7      -\na long …  yes     [2J\n");
     }
 }

@@ -1,5 +1,5 @@
-//! What is wrong with a configuration although each value can be read: values that can only go wrong,
-//! keys that contradict each other, and, apart from that, what the configuration names on this machine.
+//! Checks of a configuration whose values can all be parsed: values out of range, contradictory keys, and, separately,
+//! files and addresses that this machine lacks.
 
 use std::fmt::Display;
 use std::io::ErrorKind;
@@ -8,25 +8,25 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mail::classify::{CodePattern, ReplyAction};
-use queue::courier::http::UrlTarget;
+use queue::client::http::UrlTarget;
 
 use super::{Config, OnOff, PaceSection, ReplySection, StoreEngine};
 use crate::certificate::Certificate;
 
-/// Attempts of a delivery to a webhook endpoint.
+/// Maximum number of attempts of a webhook delivery.
 const WEBHOOK_ATTEMPTS_MAX: usize = 20;
-/// The longest that a site is left alone for one reply.
+/// Maximum suspension of a site by a reply rule.
 const SUSPENSION_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// Something wrong, and with which key.
+/// A problem, with its section and key.
 pub(super) struct ConfigFault {
-    /// The section; none for a key at the top.
+    /// Section; empty for a key at the top level.
     pub(super) section: &'static str,
-    /// Which of several sections of this name.
+    /// Index among sections of this name.
     pub(super) index: usize,
-    /// The key; the section as a whole when it has none such.
+    /// Key; empty for the section as a whole.
     pub(super) key: &'static str,
-    /// What is wrong, and what would be right.
+    /// Description of the problem and its fix.
     pub(super) text: String,
 }
 
@@ -34,19 +34,24 @@ fn config_fault(section: &'static str, key: &'static str, text: impl Into<String
     ConfigFault { section, index: 0, key, text: text.into() }
 }
 
-/// What can be said from the configuration alone.
+/// Checks that need only the configuration itself.
 pub(super) fn check_values(config: &Config) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
     check_combinations(config, &mut faults);
     check_bounds(config, &mut faults);
     for (index, relay) in config.relay.iter().enumerate() {
         let missing = [
-            ("listen", relay.listen.is_empty(), "where it listens"),
-            ("networks", relay.networks.is_empty(), "the networks that may come, at least one"),
-            ("account", relay.account.is_empty(), "whose mail it is: an account's id or its owner's address"),
+            ("listen", relay.listen.is_empty(), "the addresses to listen on"),
+            ("networks", relay.networks.is_empty(), "at least one network of permitted clients"),
+            ("account", relay.account.is_empty(), "the account of the mail, by its id or its owner's address"),
         ];
         for (key, _, what) in missing.into_iter().filter(|(_, missing, _)| *missing) {
-            faults.push(ConfigFault { section: "relay", index, key, text: format!("[[relay]] needs `{key}`: {what}") });
+            faults.push(ConfigFault {
+                section: "relay",
+                index,
+                key,
+                text: format!("[[relay]] requires `{key}`: {what}"),
+            });
         }
     }
     for (index, pace) in config.delivery.pace.iter().enumerate() {
@@ -59,8 +64,8 @@ pub(super) fn check_values(config: &Config) -> Vec<ConfigFault> {
         faults.extend(pace_faults(pace).into_iter().map(wrong));
         let before = config.delivery.pace.iter().take(index);
         if before.into_iter().any(|other| other.mail_host == pace.mail_host) {
-            let whose = pace.mail_host.as_ref().map_or("all others".to_owned(), |name| format!("`{name}`"));
-            let text = format!("the pace of {whose} is said already");
+            let whose = pace.mail_host.as_ref().map_or("all other hosts".to_owned(), |name| format!("`{name}`"));
+            let text = format!("duplicate [[delivery.pace]] for {whose}");
             faults.push(ConfigFault { section: "delivery.pace", index, key: "mail_host", text });
         }
     }
@@ -82,7 +87,7 @@ pub(super) fn check_values(config: &Config) -> Vec<ConfigFault> {
         ("plans.dedicated", plans.dedicated),
     ] {
         if plan.requests_per_second == 0 {
-            let text = "`requests_per_second` is at least 1; to stop an account, suspend it";
+            let text = "`requests_per_second` must be at least 1; to block an account, suspend it";
             faults.push(config_fault(section, "requests_per_second", text));
         }
     }
@@ -93,58 +98,59 @@ pub(super) fn check_values(config: &Config) -> Vec<ConfigFault> {
     faults
 }
 
-/// Keys that go together, or not at all.
+/// Checks keys that require or exclude each other.
 fn check_combinations(config: &Config, faults: &mut Vec<ConfigFault>) {
     let tls = &config.tls;
     if tls.certificate.is_some() != tls.private_key.is_some() {
         let key = if tls.certificate.is_some() { "certificate" } else { "private_key" };
-        faults.push(config_fault("tls", key, "[tls] needs both `certificate` and `private_key`"));
+        faults.push(config_fault("tls", key, "[tls] requires both `certificate` and `private_key`"));
     }
     check_acme(config, faults);
     check_domain_connect(config, faults);
     let submission = &config.submission;
     let none = tls.certificate.is_none() && tls.acme.is_none();
     if none && !(submission.listen.is_empty() && submission.implicit_tls.is_empty()) {
-        let text = "[submission] needs a certificate: set `certificate` and `private_key` in [tls], or use [tls.acme]";
+        let text =
+            "[submission] requires a certificate: set `certificate` and `private_key` in [tls], or use [tls.acme]";
         faults.push(config_fault("submission", "", text));
     }
     if none && !config.mx.listen.is_empty() {
-        let text = "[mx] needs a certificate: set `certificate` and `private_key` in [tls], or use [tls.acme]";
+        let text = "[mx] requires a certificate: set `certificate` and `private_key` in [tls], or use [tls.acme]";
         faults.push(config_fault("mx", "listen", text));
     }
     if config.mx.postmaster.is_some() && config.service.sandbox_sender.is_none() {
-        let text = "`postmaster` needs `sandbox_sender` in [service]: mail is passed on from its domain";
+        let text = "`postmaster` requires `sandbox_sender` in [service]: mail is forwarded from its domain";
         faults.push(config_fault("mx", "postmaster", text));
     }
     if config.api.tls && none {
-        let text = "`tls = true` in [api] needs a certificate: set both keys in [tls], or use [tls.acme]";
+        let text = "`tls = true` in [api] requires a certificate: set both keys in [tls], or use [tls.acme]";
         faults.push(config_fault("api", "tls", text));
     }
     if config.store.engine == StoreEngine::Postgres && config.store.url.is_none() {
-        let text = "`engine = \"postgres\"` needs `url = \"postgres://USER:PASSWORD@HOST/DATABASE\"`";
+        let text = "`engine = \"postgres\"` requires `url = \"postgres://USER:PASSWORD@HOST/DATABASE\"`";
         faults.push(config_fault("store", "engine", text));
     }
     if let Some(url) = &config.conversions.url
-        && let Err(error) = UrlTarget::parse(url, crate::world::OPERATORS_URLS)
+        && let Err(error) = UrlTarget::parse(url, crate::services::OPERATORS_URLS)
     {
         faults.push(config_fault("conversions", "url", format!("`url`: {error}")));
     }
     if config.conversions.token.is_some() && config.conversions.url.is_none() {
-        faults.push(config_fault("conversions", "token", "`token` goes with `url`: where conversions are posted"));
+        faults.push(config_fault("conversions", "token", "`token` requires `url`, to which conversions are posted"));
     }
     let delivery = &config.delivery;
     if delivery.dkim2 == OnOff::On && !delivery.dkim {
-        faults.push(config_fault(
-            "delivery",
-            "dkim2",
-            "`dkim2 = \"on\"` needs `dkim`: what is not signed is not signed twice",
-        ));
+        faults.push(config_fault("delivery", "dkim2", "`dkim2 = \"on\"` requires `dkim = true`"));
     }
     if delivery.smarthost_username.is_some() != delivery.smarthost_password.is_some() {
         let key = if delivery.smarthost_username.is_some() { "smarthost_username" } else { "smarthost_password" };
-        faults.push(config_fault("delivery", key, "`smarthost_username` and `smarthost_password` go together"));
+        faults.push(config_fault(
+            "delivery",
+            key,
+            "`smarthost_username` requires `smarthost_password`, and vice versa",
+        ));
     } else if delivery.smarthost_username.is_some() && delivery.smarthost.is_none() {
-        let text = "`smarthost_username` goes with `smarthost`: where one is known by it";
+        let text = "`smarthost_username` requires `smarthost`, where it is used";
         faults.push(config_fault("delivery", "smarthost_username", text));
     }
     let smarthost = delivery.smarthost.as_ref();
@@ -153,31 +159,31 @@ fn check_combinations(config: &Config, faults: &mut Vec<ConfigFault>) {
     }
 }
 
-/// Certificates by ACME: instead of files, from an address that can be asked, and with a way to prove names.
+/// Checks `[tls.acme]`: no certificate files, a valid directory and contact, and a possible challenge method.
 fn check_acme(config: &Config, faults: &mut Vec<ConfigFault>) {
     let Some(acme) = &config.tls.acme else { return };
     if config.tls.certificate.is_some() {
-        let text = "[tls] has a certificate and its key, or [tls.acme] to get one; not both";
+        let text = "[tls] has a certificate file and [tls.acme]: remove one of them";
         faults.push(config_fault("tls", "certificate", text));
     }
     let local = ["http://127.0.0.1", "http://[::1]"];
     if !acme.directory.starts_with("https://") && !local.iter().any(|one| acme.directory.starts_with(one)) {
-        let text = "`directory` is an https address (http on this machine only)";
+        let text = "`directory` must be an https URL (http is permitted on this machine only)";
         faults.push(config_fault("tls.acme", "directory", text));
     }
     if acme.contact.as_deref().is_some_and(|contact| {
         contact.strip_prefix("mailto:").unwrap_or(contact).parse::<mail::address::Address>().is_err()
     }) {
-        faults.push(config_fault("tls.acme", "contact", "`contact` is an email address"));
+        faults.push(config_fault("tls.acme", "contact", "`contact` must be an email address"));
     }
     if crate::acme::challenge_methods(config).is_empty() {
-        let text = "the names of the certificate are proved by a port: set `http_listen = \"[::]:80\"` in \
-                    [tls.acme], or let [api] listen on port 443 with `tls = true`";
+        let text = "no challenge method is possible: set `http_listen = \"[::]:80\"` in [tls.acme], or let [api] listen \
+                    on port 443 with `tls = true`";
         faults.push(config_fault("tls.acme", "", text));
     }
 }
 
-/// Values that can only go wrong.
+/// Checks ranges of values.
 fn check_bounds(config: &Config, faults: &mut Vec<ConfigFault>) {
     let (submission, delivery) = (&config.submission, &config.delivery);
     let at_least_one = [
@@ -194,33 +200,33 @@ fn check_bounds(config: &Config, faults: &mut Vec<ConfigFault>) {
         ("delivery", "body_bytes_in_memory_max", delivery.body_bytes_in_memory_max == 0),
     ];
     for (section, key, _) in at_least_one.into_iter().filter(|(_, _, wrong)| *wrong) {
-        faults.push(config_fault(section, key, format!("`{key}` is at least 1")));
+        faults.push(config_fault(section, key, format!("`{key}` must be at least 1")));
     }
     if !(1..=store::email::RECIPIENTS_MAX).contains(&submission.recipients_max) {
-        let text = format!("`recipients_max` is 1 to {}", store::email::RECIPIENTS_MAX);
+        let text = format!("`recipients_max` must be 1 to {}", store::email::RECIPIENTS_MAX);
         faults.push(config_fault("submission", "recipients_max", text));
     }
     check_mx(config, faults);
     if (submission.bytes_in_flight_max as u64) < submission.message_bytes_max {
-        let text = "`bytes_in_flight_max` has room for one message at least (`message_bytes_max`)";
+        let text = "`bytes_in_flight_max` must be at least `message_bytes_max`: one message";
         faults.push(config_fault("submission", "bytes_in_flight_max", text));
     }
     if config.webhooks.retry.is_empty() || config.webhooks.retry.len() > WEBHOOK_ATTEMPTS_MAX {
-        let text = format!("`retry` has the waits before 1 to {WEBHOOK_ATTEMPTS_MAX} attempts");
+        let text = format!("`retry` must have 1 to {WEBHOOK_ATTEMPTS_MAX} delays, one before each attempt");
         faults.push(config_fault("webhooks", "retry", text));
     }
     if delivery.retry.iter().any(|wait| wait.as_secs() == 0) {
-        faults.push(config_fault("delivery", "retry", "a wait in `retry` is at least 1s"));
+        faults.push(config_fault("delivery", "retry", "each delay in `retry` must be at least 1s"));
     }
     if delivery.give_up_after.as_secs() == 0 {
-        faults.push(config_fault("delivery", "give_up_after", "`give_up_after` is at least 1s"));
+        faults.push(config_fault("delivery", "give_up_after", "`give_up_after` must be at least 1s"));
     }
     let service = &config.service;
     for (key, label, given) in
         [("return_path_host", "rp", &service.return_path_host), ("spf_include_host", "spf", &service.spf_include_host)]
     {
         if given.is_none() && config.hostname.child(label).is_err() {
-            let text = format!("`hostname` leaves no room for `{label}.` before it: set `{key}` in [service]");
+            let text = format!("`hostname` is too long to prefix it with `{label}.`: set `{key}` in [service]");
             faults.push(config_fault("service", key, text));
         }
     }
@@ -229,43 +235,43 @@ fn check_bounds(config: &Config, faults: &mut Vec<ConfigFault>) {
         (1..=63).contains(&text.len()) && letters
     };
     if !is_label(&service.ownership_label) {
-        let text = "`ownership_label` is one DNS label, like \"_service\"";
+        let text = "`ownership_label` must be one DNS label, like \"_service\"";
         faults.push(config_fault("service", "ownership_label", text));
     }
     if config.store.retention < delivery.give_up_after {
-        faults.push(config_fault("store", "retention", "`retention` is not shorter than `give_up_after`"));
+        faults.push(config_fault("store", "retention", "`retention` must not be shorter than `give_up_after`"));
     }
 }
 
-/// Mail from the world.
+/// Checks `[mx]`.
 fn check_mx(config: &Config, faults: &mut Vec<ConfigFault>) {
     // RFC 5321 4.5.3.1.8.
     if !(1..=1_000).contains(&config.mx.recipients_max) {
-        faults.push(config_fault("mx", "recipients_max", "`recipients_max` is 1 to 1000"));
+        faults.push(config_fault("mx", "recipients_max", "`recipients_max` must be 1 to 1000"));
     }
     if (config.submission.bytes_in_flight_max as u64) < config.mx.message_bytes_max {
-        let text = "`message_bytes_max` is not larger than `bytes_in_flight_max` in [submission]";
+        let text = "`message_bytes_max` must not exceed `bytes_in_flight_max` in [submission]";
         faults.push(config_fault("mx", "message_bytes_max", text));
     }
-    if config.mx.dnsbl.len() > dns::verdict::blocklist::LISTS_MAX {
-        let text = format!("`dnsbl` names at most {} lists", dns::verdict::blocklist::LISTS_MAX);
+    if config.mx.dnsbl.len() > dns::authentication::blocklist::LISTS_MAX {
+        let text = format!("`dnsbl` must have at most {} lists", dns::authentication::blocklist::LISTS_MAX);
         faults.push(config_fault("mx", "dnsbl", text));
     }
     // RFC 5321 4.5.3.2.1: clients wait five minutes for the greeting.
     if config.mx.greet_delay.as_secs() > 60 {
-        faults.push(config_fault("mx", "greet_delay", "`greet_delay` is at most 60s"));
+        faults.push(config_fault("mx", "greet_delay", "`greet_delay` must be at most 60s"));
     }
     let scores =
         [("rspamd_mark_score", config.mx.rspamd_mark_score), ("rspamd_reject_score", config.mx.rspamd_reject_score)];
     for (key, _) in scores.into_iter().filter(|(_, score)| score.is_some_and(|score| !score.is_finite())) {
-        faults.push(config_fault("mx", key, format!("`{key}` is a number")));
+        faults.push(config_fault("mx", key, format!("`{key}` must be a finite number")));
     }
     let url = &config.mx.rspamd_url;
     if !url.starts_with("http://") && !url.starts_with("https://") {
         faults.push(config_fault(
             "mx",
             "rspamd_url",
-            "`rspamd_url` is an http address, like \"http://127.0.0.1:11333\"",
+            "`rspamd_url` must be an http URL, like \"http://127.0.0.1:11333\"",
         ));
     }
 }
@@ -276,20 +282,20 @@ fn reply_fault(section: &ReplySection) -> Option<(&'static str, String)> {
     match section.to_rule().map(|rule| rule.action) {
         Err(wrong) => Some((if section.action.is_empty() { "" } else { "action" }, wrong)),
         Ok(_) if section.code.is_none() && words.is_none() => {
-            Some(("", "[[delivery.replies]] needs `code` or `text`: which replies are meant".to_owned()))
+            Some(("", "[[delivery.replies]] requires `code` or `text`, to select replies".to_owned()))
         }
         Ok(_) if words.is_some_and(|words| words.trim_matches('*').is_empty()) => {
-            Some(("text", "`text` is empty: every reply would be meant".to_owned()))
+            Some(("text", "`text` is empty and would match every reply".to_owned()))
         }
         Ok(ReplyAction::Temporary) if class == Some(4) => {
-            Some(("action", "what is refused with 4yz is temporary already".to_owned()))
+            Some(("action", "4yz replies are temporary already".to_owned()))
         }
         Ok(ReplyAction::Permanent) if class == Some(5) => {
-            Some(("action", "what is refused with 5yz is permanent already".to_owned()))
+            Some(("action", "5yz replies are permanent already".to_owned()))
         }
-        Ok(ReplyAction::Pause(lasts)) if lasts.as_secs() == 0 => Some(("for", "`for` is at least 1s".to_owned())),
+        Ok(ReplyAction::Pause(lasts)) if lasts.as_secs() == 0 => Some(("for", "`for` must be at least 1s".to_owned())),
         Ok(ReplyAction::Pause(lasts)) if lasts > SUSPENSION_MAX => {
-            Some(("for", "a pause of more than a day outlasts the mail; set `paused` in [delivery]".to_owned()))
+            Some(("for", "`for` must be at most 1 day; to stop delivery, set `paused` in [delivery]".to_owned()))
         }
         Ok(_) => None,
     }
@@ -298,18 +304,18 @@ fn reply_fault(section: &ReplySection) -> Option<(&'static str, String)> {
 fn pace_faults(pace: &PaceSection) -> Vec<(&'static str, &'static str)> {
     let rate = pace.messages_per_second;
     let wrong = [
-        ("connections_max", pace.connections_max == 0, "`connections_max` is at least 1"),
-        ("messages_per_connection", pace.messages_per_connection == 0, "`messages_per_connection` is at least 1"),
+        ("connections_max", pace.connections_max == 0, "`connections_max` must be at least 1"),
+        ("messages_per_connection", pace.messages_per_connection == 0, "`messages_per_connection` must be at least 1"),
         (
             "messages_per_second",
             rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0),
-            "`messages_per_second` is more than 0; to send nothing, see `paused`",
+            "`messages_per_second` must be more than 0; to stop delivery, set `paused`",
         ),
     ];
     wrong.into_iter().filter(|(_, wrong, _)| *wrong).map(|(key, _, text)| (key, text)).collect()
 }
 
-/// Where everything listens, with the key that says so.
+/// Lists all listen addresses with their keys.
 fn listen_addresses(config: &Config) -> Vec<(SocketAddr, ConfigFault)> {
     let own = [
         ("submission", "listen", &config.submission.listen),
@@ -331,22 +337,22 @@ fn listen_addresses(config: &Config) -> Vec<(SocketAddr, ConfigFault)> {
 fn check_listeners(config: &Config, faults: &mut Vec<ConfigFault>) {
     let listened = listen_addresses(config);
     if listened.is_empty() {
-        let text = "nothing is listened on: set `listen` in [submission], [[relay]], [mx] or [api]";
+        let text = "no listener configured: set `listen` in [submission], [[relay]], [mx] or [api]";
         faults.push(config_fault("", "hostname", text));
     }
     if config.testing.clock_offset.is_some()
         && let Some((public, _)) = listened.iter().find(|(address, _)| !address.ip().is_loopback())
     {
-        let text = format!("`clock_offset` needs every listener on loopback, and {public} is not");
+        let text = format!("`clock_offset` requires all listeners on loopback, and {public} is not");
         faults.push(config_fault("testing", "clock_offset", text));
     }
     let mut before: Vec<SocketAddr> = Vec::new();
     for (address, place) in listened {
         if let Some(other) = before.iter().find(|other| addresses_overlap(**other, address)) {
             let text = if *other == address {
-                format!("{address} is listened on twice")
+                format!("{address} is configured twice")
             } else {
-                format!("{address} is listened on twice: {other} takes it too")
+                format!("{address} overlaps with {other}")
             };
             faults.push(ConfigFault { text, ..place });
         }
@@ -354,11 +360,11 @@ fn check_listeners(config: &Config, faults: &mut Vec<ConfigFault>) {
     }
 }
 
-/// A key signs requests for a template, and is published somewhere.
+/// Checks the Domain Connect keys, which require each other and a template.
 fn check_domain_connect(config: &Config, faults: &mut Vec<ConfigFault>) {
     let own = &config.service;
     if own.domain_connect_key.is_some() != own.domain_connect_key_name.is_some() {
-        let text = "`domain_connect_key` and `domain_connect_key_name` go together";
+        let text = "`domain_connect_key` requires `domain_connect_key_name`, and vice versa";
         faults.push(config_fault("service", "domain_connect_key", text));
     }
     if own.domain_connect_key.is_some() && own.domain_connect_template.is_none() {
@@ -367,15 +373,15 @@ fn check_domain_connect(config: &Config, faults: &mut Vec<ConfigFault>) {
     }
 }
 
-/// Whether both cannot be listened on. Whether IPv6's "any" takes IPv4 too is the system's setting: that
-/// shows when the doors are opened.
+/// Returns true if both addresses cannot be bound together. An unspecified IPv6 address may include IPv4, by a system
+/// setting; that conflict shows when the listeners open.
 fn addresses_overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let any = one.ip().is_unspecified() || other.ip().is_unspecified();
     let same_family = one.is_ipv4() == other.is_ipv4();
     one.port() != 0 && one.port() == other.port() && (one.ip() == other.ip() || any && same_family)
 }
 
-/// What the configuration names and this machine does not have, or not for us.
+/// Checks files, keys and directories on this machine.
 pub(super) fn check_machine(config: &Config) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
     let tls = &config.tls;
@@ -404,7 +410,7 @@ pub(super) fn check_machine(config: &Config) -> Vec<ConfigFault> {
     faults
 }
 
-/// The source addresses that this machine does not have, or not yet: told, and no reason not to take mail in.
+/// Returns the source addresses that this machine does not have (yet). These are notes: mail can still be accepted.
 #[must_use]
 pub fn missing_source_addresses(config: &Config) -> Vec<IpAddr> {
     let all = config.delivery.all_source_addresses().into_iter().map(|(address, _)| address);
@@ -423,7 +429,7 @@ fn read_error(file: &Path) -> Option<std::io::Error> {
     std::fs::read(file).err()
 }
 
-/// Why nothing can be kept in a directory: itself, or the one in which it would have to be made.
+/// Returns why a directory, or the nearest existing parent of a missing one, is not writable.
 fn write_error(directory: &Path) -> Option<(PathBuf, String)> {
     let nearest = directory.ancestors().find(|one| one.symlink_metadata().is_ok())?;
     let why = match std::fs::metadata(nearest) {
@@ -434,7 +440,7 @@ fn write_error(directory: &Path) -> Option<(PathBuf, String)> {
             rustix::fs::access(nearest, access).err().map(|error| error.to_string())
         }
     };
-    let missing = if nearest == directory { "" } else { ": `data_dir` cannot be made there" };
+    let missing = if nearest == directory { "" } else { ": `data_dir` cannot be created in it" };
     why.map(|why| (nearest.to_owned(), format!("{why}{missing}")))
 }
 
@@ -448,40 +454,43 @@ mod tests {
     }
 
     #[test]
-    fn what_can_only_go_wrong_is_named_with_its_line() {
+    fn impossible_values_are_reported_with_their_line() {
         for (more, said) in [
-            ("[submission]\nsessions_max = 0\n", "line 5: `sessions_max` is at least 1"),
+            ("[submission]\nsessions_max = 0\n", "line 5: `sessions_max` must be at least 1"),
             (
                 "[delivery]\n[[delivery.pace]]\n[[delivery.pace]]\nmail_host = \"b\"\nconnections_max = 0\n",
                 "line 8: `connections_max`",
             ),
-            ("[[delivery.pace]]\n[[delivery.pace]]\n", "line 5: the pace of all others is said already"),
+            ("[[delivery.pace]]\n[[delivery.pace]]\n", "line 5: duplicate [[delivery.pace]] for all other hosts"),
             (
                 "[[delivery.pace]]\nmail_host = \"b\"\n[[delivery.pace]]\nmail_host = \"B\"\n",
-                "line 7: the pace of `b` is said already",
+                "line 7: duplicate [[delivery.pace]] for `b`",
             ),
-            ("[[delivery.replies]]\naction = \"stop\"\ntext = \"x\"\n", "line 5: `stop` is no action"),
-            ("[[delivery.replies]]\naction = \"back-off\"\n", "line 4: [[delivery.replies]] needs"),
-            ("[[delivery.replies]]\naction = \"temporary\"\ncode = \"4yz\"\n", "line 5: what is refused"),
+            ("[[delivery.replies]]\naction = \"stop\"\ntext = \"x\"\n", "line 5: unknown action `stop`"),
+            ("[[delivery.replies]]\naction = \"back-off\"\n", "line 4: [[delivery.replies]] requires"),
+            ("[[delivery.replies]]\naction = \"temporary\"\ncode = \"4yz\"\n", "line 5: 4yz replies are temporary"),
             (
                 "[[delivery.replies]]\naction = \"pause\"\ncode = \"250\"\n",
-                "line 6: `code` in [delivery.replies]: `250` is no code",
+                "line 6: `code` in [delivery.replies]: `250` is not a",
             ),
-            ("[[delivery.replies]]\naction = \"pause\"\ntext = \"x\"\nfor = \"0s\"\n", "line 7: `for` is at least 1s"),
+            (
+                "[[delivery.replies]]\naction = \"pause\"\ntext = \"x\"\nfor = \"0s\"\n",
+                "line 7: `for` must be at least",
+            ),
             (
                 "[[delivery.replies]]\naction = \"pause\"\ncode = \"5.7.649-606\"\n",
-                "line 6: `code` in [delivery.replies]: `5.7.649-606` is no code of a refusal: no number is in it",
+                "line 6: `code` in [delivery.replies]: `5.7.649-606` is not a valid code: the range is empty",
             ),
             ("[[delivery.pace]]\nmessages_per_second = -1.0\n", "line 5: `messages_per_second`"),
             ("[[delivery.pace]]\nmessages_per_second = 0.0\n", "line 5: `messages_per_second`"),
             ("[store]\nretention = \"1h\"\n", "line 5: `retention`"),
             (
                 "[[relay]]\nlisten = \"127.0.0.1:2\"\nnetworks = []\naccount = \"a\"\n",
-                "line 6: [[relay]] needs `networks`",
+                "line 6: [[relay]] requires `networks`",
             ),
-            ("[[relay]]\nlisten = \"127.0.0.1:2\"\nnetworks = \"::1\"\n", "line 4: [[relay]] needs `account`"),
-            ("[ops]\nlisten = [\"127.0.0.1:9\", \"127.0.0.1:9\"]\n", "line 5: 127.0.0.1:9 is listened on twice"),
-            ("[ops]\nlisten = [\"0.0.0.0:1\"]\n", "line 5: 0.0.0.0:1 is listened on twice: 127.0.0.1:1"),
+            ("[[relay]]\nlisten = \"127.0.0.1:2\"\nnetworks = \"::1\"\n", "line 4: [[relay]] requires `account`"),
+            ("[ops]\nlisten = [\"127.0.0.1:9\", \"127.0.0.1:9\"]\n", "line 5: 127.0.0.1:9 is configured twice"),
+            ("[ops]\nlisten = [\"0.0.0.0:1\"]\n", "line 5: 0.0.0.0:1 overlaps with 127.0.0.1:1"),
         ] {
             let found = problems(more);
             assert!(found.len() == 1 && found[0].starts_with(said), "{more}{found:#?}");
@@ -490,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn smarthosts_that_would_never_be_asked_are_named() {
+    fn unused_smarthosts_are_reported() {
         let block = |name: &str, more: &str| {
             format!("[[delivery.smarthosts]]\nname = \"{name}\"\nhosts = \"relay.example.net:587\"\n{more}")
         };
@@ -499,18 +508,18 @@ mod tests {
         for (more, said) in [
             (
                 "[delivery]\nsmarthost = \"relay.example.net:0\"\n".to_owned(),
-                "line 5: `smarthost` in [delivery]: nobody listens on port 0",
+                "line 5: `smarthost` in [delivery]: port 0 is invalid",
             ),
             (
                 "[[delivery.smarthosts]]\nname = \"a\"\nhosts = [\"192.0.2.1:0\"]\n".to_owned(),
-                "line 6: `hosts` in [delivery.smarthosts]: `192.0.2.1:0`: nobody listens on port 0",
+                "line 6: `hosts` in [delivery.smarthosts]: `192.0.2.1:0`: port 0 is invalid",
             ),
             (block("a", com) + &block("b", com), "line 11: `a` takes the mail of `example.com` already"),
             (
                 all.to_owned() + &block("a", "domains = \"*\"\n"),
                 "line 9: `smarthost` in [delivery] takes the mail of `*`",
             ),
-            (block("a", late), "line 7: `when = \"fail-over\"` needs `domains`"),
+            (block("a", late), "line 7: `when = \"fail-over\"` requires `domains`"),
             (
                 block("a", com) + &block("b", &(com.to_owned() + late)),
                 "line 11: `a` takes the mail of `example.com` always",
@@ -525,14 +534,14 @@ mod tests {
                 "line 9: `smarthost` in [delivery] takes all mail",
             ),
             (all.to_owned() + &block("smarthost", com), "line 7: `smarthost` is the name of the one in [delivery]"),
-            (block("a", "") + &block("a", ""), "line 8: there is another smarthost `a`"),
+            (block("a", "") + &block("a", ""), "line 8: duplicate smarthost `a`"),
             (
                 "[[delivery.smarthosts]]\nname = \"a\"\nhosts = \"192.0.2.1:25\"\ntls = \"verified\"\n".to_owned(),
-                "line 6: `tls = \"verified\"` asks for a certificate",
+                "line 6: `tls = \"verified\"` requires a certificate",
             ),
             (
                 "[delivery]\nsmarthost_username = \"a\"\nsmarthost_password = \"b\"\n".to_owned(),
-                "line 5: `smarthost_username` goes with `smarthost`",
+                "line 5: `smarthost_username` requires `smarthost`",
             ),
         ] {
             let found = problems(&more);
@@ -549,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_that_customers_point_to_are_below_ours() {
+    fn service_hosts_default_to_names_below_the_host_name() {
         let with = |hostname: &str, more: &str| {
             from_text(&format!("hostname = \"{hostname}\"\n[api]\nlisten = \"127.0.0.1:1\"\n{more}"), [])
         };
@@ -568,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_machine_does_not_have_is_named() {
+    fn missing_files_are_reported() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         let made = |name: &str| rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();

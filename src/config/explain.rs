@@ -1,20 +1,20 @@
-//! What a person is told of a value that cannot be read: the key, what was found there, and what it takes, in place of
-//! the sentences of serde ("invalid type: string, expected a sequence").
+//! Error texts for values that cannot be parsed. Each names the key, the value found and the accepted values, in place
+//! of serde's text ("invalid type: string, expected a sequence").
 
-/// Names of keys whose values are secret, or may hold a secret: they are not repeated.
+/// Parts of names of keys whose values are, or contain, secrets: these values are not printed.
 const SECRET: [&str; 4] = ["password", "secret", "token", "url"];
 
-/// A key of the configuration.
+/// A key of the configuration, for error texts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Key {
-    /// The section, as it stands in brackets; empty at the top of the file.
+    /// Section without brackets; empty at the top level.
     pub(super) section: String,
-    /// The key; empty when the section as a whole is meant.
+    /// Key; empty for the section as a whole.
     pub(super) name: String,
 }
 
 impl Key {
-    /// The section as a person writes it, with the brackets.
+    /// Formats the section with its brackets.
     fn section(&self) -> String {
         match self.section.as_str() {
             "" => "the file".to_owned(),
@@ -36,45 +36,45 @@ impl Key {
     }
 }
 
-/// Whether an error says that there is no such key.
+/// Returns whether serde reports an unknown key.
 pub(super) fn is_unknown_key(error: &str) -> bool {
     error.starts_with("unknown field ")
 }
 
-/// An error about a key, for a person.
+/// Rewrites serde's error about a key.
 pub(super) fn explain(error: &str, key: &Key) -> String {
     let error = error.trim().replace('\n', " ");
     for kind in ["invalid type: ", "invalid value: ", "invalid length "] {
         if let Some((found, accepted)) = error.strip_prefix(kind).and_then(|rest| rest.split_once(", expected ")) {
-            return format!("{} is {}, and takes {}", key.shown(), found_as(found, key), accepted_as(accepted));
+            return format!("{} is {}, but must be {}", key.shown(), found_as(found, key), accepted_as(accepted));
         }
     }
     if let Some((name, known)) = error.strip_prefix("unknown field ").and_then(|rest| rest.split_once(", ")) {
-        return format!("{name} is no key of {}; its keys are {}", key.section(), words(known));
+        return format!("{name} is not a key of {}; its keys are {}", key.section(), words(known));
     }
     if let Some((word, known)) = error.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", ")) {
-        return format!("{} is {}, and takes {}", key.shown(), word.replace('`', "\""), words(known));
+        return format!("{} is {}, but must be {}", key.shown(), word.replace('`', "\""), words(known));
     }
     if let Some(name) = error.strip_prefix("missing field ") {
         return format!("{name} is missing in {}", key.section());
     }
     if error.contains("wanted string or table") {
-        return format!("{} takes a word in quotation marks", key.shown());
+        return format!("{} must be a string in quotation marks", key.shown());
     }
     let plain = error.replace(
         "invalid socket address syntax",
-        "not an address with a port (say, \"127.0.0.1:8025\" or \"[::]:25\")",
+        "not an address with a port (examples: \"127.0.0.1:8025\", \"[::]:25\")",
     );
     format!("{}: {plain}", key.shown())
 }
 
-/// The values that may stand there: "expected one of `on`, `off`" and its variants.
+/// Extracts the accepted values from "expected one of `on`, `off`" and its variants.
 fn words(known: &str) -> String {
     let known = known.trim_start_matches("expected ").trim_start_matches("one of ");
     if known == "there are no fields" { "none".to_owned() } else { known.to_owned() }
 }
 
-/// What was found, by serde's `Unexpected`.
+/// Describes the value found, from serde's `Unexpected`.
 fn found_as(found: &str, key: &Key) -> String {
     let (kind, value) = found.split_once(' ').unwrap_or((found, ""));
     let (kind, value) = match (kind, value.strip_prefix("point ")) {
@@ -83,7 +83,7 @@ fn found_as(found: &str, key: &Key) -> String {
     };
     let value = if key.is_secret() { "" } else { value.trim_matches('`') };
     let name = match kind {
-        "string" => "the text",
+        "string" => "the string",
         "integer" | "float" => "the number",
         "boolean" => return if value.is_empty() { "true or false".to_owned() } else { value.to_owned() },
         "sequence" => "a list",
@@ -94,11 +94,11 @@ fn found_as(found: &str, key: &Key) -> String {
     if value.is_empty() { name.replace("the ", "a ") } else { format!("{name} {value}") }
 }
 
-/// What is accepted, by what the reader of the value says.
+/// Describes the accepted type, from serde's `Expected`.
 fn accepted_as(accepted: &str) -> String {
     let bits = |text: &str| text.strip_prefix('u').and_then(|bits| bits.parse::<u32>().ok());
     match accepted {
-        "a string" | "string" | "path string" => "a text in quotation marks".to_owned(),
+        "a string" | "string" | "path string" => "a string in quotation marks".to_owned(),
         "a boolean" => "true or false".to_owned(),
         "f64" | "f32" => "a number".to_owned(),
         "a sequence" => "a list in square brackets".to_owned(),
@@ -106,8 +106,8 @@ fn accepted_as(accepted: &str) -> String {
         other => match bits(other) {
             Some(bits @ 1..=32) => format!("a whole number from 0 to {}", (1_u64 << bits) - 1),
             Some(_) => "a whole number, 0 or more".to_owned(),
-            None if other.starts_with("struct ") || other == "a map" => "keys below it, as a section".to_owned(),
-            None if other.starts_with("enum ") => "a word in quotation marks".to_owned(),
+            None if other.starts_with("struct ") || other == "a map" => "a section with keys".to_owned(),
+            None if other.starts_with("enum ") => "a string in quotation marks".to_owned(),
             None => other.to_owned(),
         },
     }
@@ -122,55 +122,55 @@ mod tests {
     }
 
     #[test]
-    fn the_key_what_was_found_and_what_it_takes() {
+    fn error_texts_name_key_value_and_accepted_values() {
         for (error, section, name, text) in [
             (
                 "invalid type: string \"many\", expected u16",
                 "delivery",
                 "port",
-                "`port` in [delivery] is the text \"many\", and takes a whole number from 0 to 65535",
+                "`port` in [delivery] is the string \"many\", but must be a whole number from 0 to 65535",
             ),
             (
                 "invalid value: integer `70000`, expected u16",
                 "delivery",
                 "port",
-                "`port` in [delivery] is the number 70000, and takes a whole number from 0 to 65535",
+                "`port` in [delivery] is the number 70000, but must be a whole number from 0 to 65535",
             ),
             (
                 "invalid type: integer `5`, expected a string",
                 "delivery",
                 "smarthost_password",
-                "`smarthost_password` in [delivery] is a number, and takes a text in quotation marks",
+                "`smarthost_password` in [delivery] is a number, but must be a string in quotation marks",
             ),
             (
                 "invalid type: sequence, expected a boolean",
                 "api",
                 "tls",
-                "`tls` in [api] is a list, and takes true or false",
+                "`tls` in [api] is a list, but must be true or false",
             ),
             (
                 "invalid type: floating point `1.5`, expected usize",
                 "mx",
                 "errors_max",
-                "`errors_max` in [mx] is the number 1.5, and takes a whole number, 0 or more",
+                "`errors_max` in [mx] is the number 1.5, but must be a whole number, 0 or more",
             ),
             (
                 "invalid type: boolean `true`, expected struct ApiSection",
                 "",
                 "api",
-                "`api` is true, and takes keys below it, as a section",
+                "`api` is true, but must be a section with keys",
             ),
             (
                 "unknown field `colour`, expected one of `listen`, `tls`",
                 "api",
                 "colour",
-                "`colour` is no key of [api]; its keys are `listen`, `tls`",
+                "`colour` is not a key of [api]; its keys are `listen`, `tls`",
             ),
             (
                 "unknown variant `blue`, expected `on` or `off`",
                 "api",
                 "rate_limit",
-                "`rate_limit` in [api] is \"blue\", and takes `on` or `off`",
+                "`rate_limit` in [api] is \"blue\", but must be `on` or `off`",
             ),
             ("`x y` is not a host name", "", "hostname", "`hostname`: `x y` is not a host name"),
         ] {

@@ -1,16 +1,16 @@
-//! `[log]`: what the log says, and how.
+//! `[log]`: level and format of the log.
 
 use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
 
-/// How a line of the log is written.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people: `2026-01-01T00:00:00Z INFO target: message key=value …`.
+    /// Text: `2026-01-01T00:00:00Z INFO target: message key=value …`.
     #[default]
     Text,
-    /// For programs: one JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -18,11 +18,10 @@ pub enum LogFormat {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogSection {
-    /// How lines are written.
     pub format: LogFormat,
-    /// From which level on, as `RUST_LOG` says it, which goes before: a level, or levels by target.
+    /// Minimum level, or levels by target, in the syntax of `RUST_LOG`, which takes precedence.
     pub level: String,
-    /// Whether lines above DEBUG show email addresses.
+    /// True: lines above DEBUG contain email addresses.
     pub addresses: bool,
 }
 
@@ -32,19 +31,19 @@ impl Default for LogSection {
     }
 }
 
-/// Reads what `level` and `RUST_LOG` say.
+/// Parses `level` or `RUST_LOG`.
 ///
 /// # Errors
-/// What is wrong with it, in a sentence.
+/// The text names the invalid part.
 pub fn filter(level: &str) -> Result<EnvFilter, String> {
     const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
-    // EnvFilter takes a word that is no level for a target, whose lines are all shown.
+    // EnvFilter accepts an unknown level as a target, and would then log all lines of that target.
     let is_level = |word: &str| LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word));
     let level: String = level.chars().filter(|character| !character.is_whitespace()).collect();
     if let Some(wrong) = level.split(',').find(|part| !part.contains('=') && !is_level(part)) {
-        return Err(format!("`{wrong}` is no level: use {}, or target=level", LEVELS.join(", ")));
+        return Err(format!("`{wrong}` is not a log level: use {}, or target=level", LEVELS.join(", ")));
     }
-    // The resolver logs each answer with a broken signature at length, and strangers could fill the log with them.
+    // The resolver logs every broken signature at length, by which remote senders could fill the log.
     EnvFilter::try_new(format!("hickory_net=error,{level}")).map_err(|error| error.to_string())
 }
 

@@ -1,11 +1,11 @@
-//! `[mx]`: mail from the world, for our customers' domains.
+//! `[mx]`: the listener that receives mail from other servers for customers' domains.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use mail::address::{Address, DomainName};
+use mail::bounce::feedback_reporter::FeedbackReporter;
 use mail::mta_sts::MtaStsMode;
-use mail::returned::reporter::FeedbackReporter;
 use queue::inbound::{OnPolicyFail, OnTempError};
 use serde::Deserialize;
 use smtp::limits::SessionLimits;
@@ -17,50 +17,50 @@ use super::values::{duration, one_or_many};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MxSection {
-    /// Where it listens.
+    /// Listen addresses.
     #[serde(deserialize_with = "one_or_many")]
     pub listen: Vec<SocketAddr>,
-    /// The largest message that is taken in, in bytes.
+    /// Maximum message size, in bytes.
     pub message_bytes_max: u64,
-    /// Recipients of one message.
+    /// Maximum recipients of a message.
     pub recipients_max: usize,
-    /// Sessions of one address.
+    /// Maximum sessions of one client address.
     pub sessions_per_address_max: usize,
-    /// Connections of one address in a minute.
+    /// Maximum connections of one client address per minute.
     pub connections_per_minute_max: u32,
-    /// Mistakes in one session.
+    /// Maximum protocol errors in a session.
     pub errors_max: u32,
-    /// Mailboxes that are not there, asked for in one session.
+    /// Maximum unknown recipients in a session.
     pub unknown_recipients_max: u32,
-    /// And by one address in an hour.
+    /// Maximum unknown recipients of one client address per hour.
     pub unknown_recipients_per_hour_max: u32,
-    /// How long the greeting is held back.
+    /// Delay before the greeting.
     #[serde(deserialize_with = "duration")]
     pub greet_delay: Duration,
-    /// Lists of bad addresses.
+    /// DNS blocklists.
     #[serde(deserialize_with = "one_or_many")]
     pub dnsbl: Vec<DomainName>,
-    /// What becomes of mail of a listed address.
+    /// Action for mail from a listed address.
     pub dnsbl_action: UnwantedMailAction,
-    /// What becomes of mail that its author's domain wants refused.
+    /// Action for mail that fails DMARC with `p=reject`.
     pub dmarc_reject: UnwantedMailAction,
-    /// What becomes of mail when the DNS gives no answer.
+    /// Action when a DNS lookup fails.
     pub dns_failure: FailurePolicy,
-    /// Who looks for spam.
+    /// Spam filter.
     pub spam_filter: SpamFilter,
-    /// Where rspamd is.
+    /// URL of rspamd.
     pub rspamd_url: String,
-    /// What becomes of mail when it gives no answer.
+    /// Action when rspamd fails.
     pub rspamd_failure: FailurePolicy,
-    /// From this score of rspamd's on mail is marked; none leaves it to rspamd.
+    /// rspamd score at which mail is marked as spam; none: rspamd's own action applies.
     pub rspamd_mark_score: Option<f64>,
-    /// And refused.
+    /// rspamd score at which mail is refused.
     pub rspamd_reject_score: Option<f64>,
-    /// Where mail to postmaster and abuse at our own names goes.
+    /// Recipient of mail to postmaster and abuse at the service's own names.
     pub postmaster: Option<Address>,
-    /// What the policy of MTA-STS asks for of domains whose mail is taken in.
+    /// MTA-STS policy that is published for receiving domains.
     pub mta_sts: MtaStsSetting,
-    /// Who is believed about complaints.
+    /// Reporters whose complaints are trusted.
     #[serde(deserialize_with = "one_or_many")]
     pub complaint_reporters: Vec<FeedbackReporter>,
 }
@@ -96,7 +96,7 @@ impl Default for MxSection {
 }
 
 impl MxSection {
-    /// Our policy of MTA-STS, if there is one.
+    /// Mode of the published MTA-STS policy; none if it is off.
     #[must_use]
     pub fn mta_sts_mode(&self) -> Option<MtaStsMode> {
         match self.mta_sts {
@@ -106,7 +106,7 @@ impl MxSection {
         }
     }
 
-    /// What strangers are allowed.
+    /// Limits on unknown recipients.
     #[must_use]
     pub fn abuse_limits(&self) -> AbuseLimits {
         AbuseLimits {
@@ -115,7 +115,7 @@ impl MxSection {
         }
     }
 
-    /// What sessions keep to.
+    /// Limits of a session.
     #[must_use]
     pub fn session_limits(&self) -> SessionLimits {
         SessionLimits {
@@ -130,14 +130,14 @@ impl MxSection {
     }
 }
 
-/// What is done with mail that looks bad.
+/// Action for mail that fails a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnwantedMailAction {
-    /// It is refused.
+    /// Refused.
     #[default]
     Refuse,
-    /// It is taken in, and marked as spam.
+    /// Accepted and marked as spam.
     Mark,
 }
 
@@ -150,14 +150,14 @@ impl From<UnwantedMailAction> for OnPolicyFail {
     }
 }
 
-/// What is done when somebody whom we ask gives no answer.
+/// Action when a check cannot be completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FailurePolicy {
-    /// Mail is taken in.
+    /// Mail is accepted.
     #[default]
     Open,
-    /// Mail is to come again.
+    /// Mail is deferred.
     Closed,
 }
 
@@ -170,28 +170,26 @@ impl From<FailurePolicy> for OnTempError {
     }
 }
 
-/// What our own policy of MTA-STS asks for (RFC 8461 5).
+/// Mode of the published MTA-STS policy (RFC 8461 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MtaStsSetting {
-    /// There is none.
+    /// No policy is published.
     Off,
-    /// It is tried out: who sends reports what does not hold, and sends.
+    /// Senders report failures but still deliver.
     #[default]
     Testing,
-    /// It is kept to.
+    /// Senders deliver only over verified TLS.
     Enforce,
 }
 
-/// Who looks for spam.
+/// Spam filter for received mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SpamFilter {
-    /// Nobody.
     Off,
-    /// A few rules of our own.
+    /// The built-in rules.
     #[default]
     Rules,
-    /// rspamd.
     Rspamd,
 }

@@ -1,5 +1,5 @@
-//! `[plans.free]`, `[plans.pro]`, `[plans.scale]`, `[plans.dedicated]`: what is not written is the
-//! specification's ([`PlanLimits::of`]).
+//! `[plans.free]`, `[plans.pro]`, `[plans.scale]`, `[plans.dedicated]`: overrides of the plans' limits. Omitted keys
+//! keep the specified limits ([`PlanLimits::for_plan`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use mail::quota::{Noun, PlanQuotas};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
-/// A number, or `"unlimited"`.
+/// A limit: a number, or `"unlimited"` (none).
 #[derive(Debug, Clone, Copy)]
 struct PlanBound<T>(Option<T>);
 
@@ -53,7 +53,7 @@ impl<'de> Deserialize<'de> for StorageKey {
     }
 }
 
-/// What is written of a plan.
+/// Overrides of one plan.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct PlanSection {
@@ -85,7 +85,7 @@ impl PlanSection {
     }
 }
 
-/// The four plans.
+/// Deserializes the four plans.
 pub(super) fn plans<'de, D: Deserializer<'de>>(input: D) -> Result<Plans, D::Error> {
     #[derive(Default, Deserialize)]
     #[serde(deny_unknown_fields, default)]
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_written_is_the_specifications() {
+    fn omitted_limits_keep_their_defaults() {
         let plans =
             read("[plans.free]\nemails_per_day = \"unlimited\"\ndomains = 3\n[plans.dedicated]\noverage = false\n");
         let default = Plans::default();
@@ -130,11 +130,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_named_with_its_line() {
+    fn invalid_limits_are_reported_with_their_line() {
         for (more, said) in [
             ("[plans.free]\nemails_per_day = -1\n", "line 5: "),
             ("[plans.free]\nemails_per_day = \"many\"\n", "line 5: "),
-            ("[plans.pro]\nrequests_per_second = 0\n", "line 5: `requests_per_second` is at least 1"),
+            ("[plans.pro]\nrequests_per_second = 0\n", "line 5: `requests_per_second` must be at least 1"),
             ("[plans.pro]\nrequests_per_second = \"unlimited\"\n", "line 5: "),
             ("[plans.pro]\ncolour = 1\n", "line 5: "),
             ("[plans.pro.storage]\ncolours = 1\n", "line 5: "),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_noun_of_the_storage_is_changed_by_itself() {
+    fn one_storage_quota_is_changed_alone() {
         let plans = read("[plans.free.storage]\ntemplates = 3\nsuppressions = \"unlimited\"\n").unwrap().plans;
         let mut wanted = Plans::default();
         wanted.free.storage.set(Noun::Templates, Some(3));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_reaches_them() {
+    fn the_environment_overrides_plans() {
         let variables = [("POSTRIDER_PLANS_PRO_EMAILS_PER_MONTH".to_owned(), "unlimited".to_owned())];
         let config = from_text(START, variables).unwrap();
         assert_eq!(config.plans.pro.emails_per_month, None);

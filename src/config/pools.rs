@@ -1,4 +1,4 @@
-//! `[[delivery.pools]]`: addresses that some accounts' mail leaves from, apart from all other mail.
+//! `[[delivery.pools]]`: source addresses used only for some accounts' mail.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use jiff::civil::Date;
 use mail::account::Plan;
 use mail::address::DomainName;
-use mail::given_name::PoolName;
+use mail::slug::PoolName;
 use mail::warm_up::{WarmUpCurve, WarmUpCurveError};
-use queue::pools::{PoolSettings, SourceAddresses};
+use queue::source_pools::{PoolSettings, SourceAddresses};
 use serde::Deserialize;
 
 use super::DeliverySection;
@@ -18,24 +18,24 @@ use super::values::{one_or_many, parsed};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PoolSection {
-    /// What the operator calls it. Required; not by serde, so that all that is missing is named.
+    /// Name of the pool. Required; checked after parsing, to report all problems together.
     #[serde(default)]
     pub name: String,
-    /// Its addresses, of this machine.
+    /// Addresses of this machine.
     #[serde(default, deserialize_with = "one_or_many")]
     pub addresses: Vec<IpAddr>,
-    /// What we say in EHLO from there; none is `hostname`.
+    /// EHLO name of these addresses; none means `hostname`.
     #[serde(default, deserialize_with = "parsed::host_name_option")]
     pub hostname: Option<DomainName>,
-    /// The plans whose accounts' mail leaves from it.
+    /// Plans whose accounts send from this pool.
     #[serde(default, deserialize_with = "one_or_many")]
     pub plans: Vec<Plan>,
-    /// The first day of its warm-up; none: its addresses are known to providers.
+    /// First day of the warm-up; none: the addresses need no warm-up.
     #[serde(default, deserialize_with = "parsed::day_option")]
     pub warm_up: Option<Date>,
-    /// Messages a day from each address to each provider, from the first day on.
+    /// Daily messages per address and provider, from the first day on.
     pub warm_up_messages: Option<Vec<u32>>,
-    /// The pool that takes what is too much for the warm-up.
+    /// Pool that takes messages above the warm-up limit.
     pub spill_over: Option<String>,
 }
 
@@ -44,7 +44,7 @@ impl PoolSection {
         self.warm_up_messages.clone().map_or_else(|| Ok(WarmUpCurve::default()), WarmUpCurve::try_from)
     }
 
-    /// As the queue wants it; none where its name is none, which is told as a fault.
+    /// Converts to the queue's settings. Returns none for an invalid section; its faults are reported separately.
     fn to_pool_settings(&self) -> Option<PoolSettings> {
         Some(PoolSettings {
             source: SourceAddresses {
@@ -63,16 +63,16 @@ impl PoolSection {
         let mut faults = Vec::new();
         match self.name.parse::<PoolName>() {
             Err(error) => {
-                faults.push(("name", format!("[[delivery.pools]] needs a `name`, which {error}")));
+                faults.push(("name", format!("[[delivery.pools]] requires a `name`, which {error}")));
             }
             Ok(name) if name == PoolName::default() => {
-                let text = "`default` is the pool of `source_addresses` in [delivery]; choose another name";
+                let text = "`default` is the name of the pool of `source_addresses` in [delivery]: use another name";
                 faults.push(("name", text.to_owned()));
             }
             Ok(_) => {}
         }
         if self.addresses.is_empty() {
-            let text = "[[delivery.pools]] needs `addresses`: those of this machine that its mail leaves from";
+            let text = "[[delivery.pools]] requires `addresses`, the source addresses on this machine";
             faults.push(("addresses", text.to_owned()));
         }
         if let Err(error) = self.warm_up_curve() {
@@ -83,13 +83,13 @@ impl PoolSection {
 }
 
 impl DeliverySection {
-    /// The pools that have names.
+    /// Settings of all valid pools.
     #[must_use]
     pub fn pool_settings(&self) -> Vec<PoolSettings> {
         self.pools.iter().filter_map(PoolSection::to_pool_settings).collect()
     }
 
-    /// All addresses that are configured to send from, each with what is said in EHLO where that is not `hostname`.
+    /// All source addresses, each with its EHLO name if that is not `hostname`.
     #[must_use]
     pub fn all_source_addresses(&self) -> Vec<(IpAddr, Option<&DomainName>)> {
         let default = self.source_addresses.iter().map(|address| (*address, None));
@@ -100,7 +100,7 @@ impl DeliverySection {
         default.chain(pools).collect()
     }
 
-    /// What is wrong with the pools: the block, its key, and what it is.
+    /// Finds problems of the pools: index of the section, key, and text.
     pub(super) fn pool_faults(&self) -> Vec<(usize, &'static str, String)> {
         let mut faults = Vec::new();
         let (mut names, mut plans) = (HashMap::new(), HashMap::new());
@@ -109,21 +109,21 @@ impl DeliverySection {
         for (index, pool) in self.pools.iter().enumerate() {
             faults.extend(pool.find_faults().into_iter().map(|(key, text)| (index, key, text)));
             if !pool.name.is_empty() && names.insert(pool.name.as_str(), pool).is_some() {
-                faults.push((index, "name", format!("there is another pool `{}`", pool.name)));
+                faults.push((index, "name", format!("duplicate pool `{}`", pool.name)));
             }
             for plan in &pool.plans {
                 if let Some(other) = plans.insert(*plan, &pool.name) {
-                    let text = format!("the mail of a plan leaves from one pool: `{other}` has this one");
+                    let text = format!("a plan can have one pool only: `{other}` has this plan too");
                     faults.push((index, "plans", text));
                 }
             }
             for address in &pool.addresses {
                 if address.is_unspecified() || address.is_multicast() {
-                    faults.push((index, "addresses", format!("{address} is no address to send from")));
+                    faults.push((index, "addresses", format!("{address} cannot be a source address")));
                 }
                 let address = &address.to_canonical();
                 if let Some(other) = addresses.insert(*address, &pool.name) {
-                    let text = format!("{address} is in the pool `{other}` already; each is in one");
+                    let text = format!("{address} is in the pool `{other}` too: an address can be in one pool only");
                     faults.push((index, "addresses", text));
                 }
             }
@@ -142,9 +142,9 @@ fn spill_over_fault(pool: &PoolSection, named: &HashMap<&str, &PoolSection>) -> 
             return None;
         }
         match named.get(to) {
-            None => return Some(format!("there is no pool `{to}`")),
+            None => return Some(format!("pool `{to}` does not exist")),
             Some(next) if next.name == pool.name => {
-                return Some("it comes back to this pool, and must end somewhere".to_owned());
+                return Some("the chain of `spill_over` returns to this pool: it must end".to_owned());
             }
             Some(next) => to = next.spill_over.as_deref()?,
         }
@@ -166,7 +166,7 @@ mod tests {
     const OLD: &str = "[[delivery.pools]]\nname = \"old\"\naddresses = \"203.0.113.3\"\n";
 
     #[test]
-    fn pools_that_fit_are_taken() {
+    fn valid_pools_are_accepted() {
         let chain = format!(
             "{NEW}plans = \"pro\"\nwarm_up = \"2026-11-23\"\nspill_over = \"old\"\n{OLD}spill_over = \"default\"\n"
         );
@@ -177,21 +177,24 @@ mod tests {
     #[test]
     fn each_fault_is_named_with_its_line() {
         for (pools, expected) in [
-            ("[[delivery.pools]]\n".to_owned(), vec!["line 4: [[delivery.pools]] needs a `name`", "needs `addresses`"]),
-            (NEW.replace("new", "default"), vec!["line 5: `default` is the pool of `source_addresses`"]),
-            (format!("{NEW}{NEW}"), vec!["there is another pool `new`", "203.0.113.2 is in the pool `new` already"]),
-            (NEW.replace("113.2", "113.1"), vec!["line 6: 203.0.113.1 is in the pool `default` already"]),
+            (
+                "[[delivery.pools]]\n".to_owned(),
+                vec!["line 4: [[delivery.pools]] requires a `name`", "requires `addresses`"],
+            ),
+            (NEW.replace("new", "default"), vec!["line 5: `default` is the name of the pool of `source_addresses`"]),
+            (format!("{NEW}{NEW}"), vec!["duplicate pool `new`", "203.0.113.2 is in the pool `new` too"]),
+            (NEW.replace("113.2", "113.1"), vec!["line 6: 203.0.113.1 is in the pool `default` too"]),
             (format!("{NEW}warm_up_messages = [10, 0]\n"), vec!["line 7: `warm_up_messages` must name"]),
-            (format!("{NEW}warm_up = \"soon\"\n"), vec!["line 7: `warm_up` in [delivery.pools]: `soon` is not a day"]),
-            (format!("{NEW}warm_up = 7\n"), vec!["line 7: `warm_up` in [delivery.pools]: `7` is not a day"]),
+            (format!("{NEW}warm_up = \"soon\"\n"), vec!["line 7: `warm_up` in [delivery.pools]: `soon` is not a date"]),
+            (format!("{NEW}warm_up = 7\n"), vec!["line 7: `warm_up` in [delivery.pools]: `7` is not a date"]),
             (
                 format!("{NEW}plans = [\"pro\"]\n{OLD}plans = [\"pro\"]\n"),
-                vec!["line 11: the mail of a plan leaves from one pool: `new`"],
+                vec!["line 11: a plan can have one pool only: `new`"],
             ),
-            (format!("{NEW}plans = [\"gold\"]\n"), vec!["`gold` is no plan"]),
-            (format!("{NEW}spill_over = \"nobody\"\n"), vec!["line 7: there is no pool `nobody`"]),
-            (format!("{NEW}spill_over = \"new\"\n"), vec!["line 7: it comes back to this pool"]),
-            (format!("{NEW}spill_over = \"old\"\n{OLD}spill_over = \"new\"\n"), vec!["comes back", "comes back"]),
+            (format!("{NEW}plans = [\"gold\"]\n"), vec!["unknown plan `gold`"]),
+            (format!("{NEW}spill_over = \"nobody\"\n"), vec!["line 7: pool `nobody` does not exist"]),
+            (format!("{NEW}spill_over = \"new\"\n"), vec!["line 7: the chain of `spill_over` returns"]),
+            (format!("{NEW}spill_over = \"old\"\n{OLD}spill_over = \"new\"\n"), vec!["returns to", "returns to"]),
         ] {
             let found = problems(&pools);
             assert_eq!(found.len(), expected.len(), "{pools}\n{found:#?}");

@@ -1,12 +1,12 @@
-//! Reading the configuration, with every problem and its place.
+//! Reads the configuration and reports every problem with its line.
 //!
 //! ```text
-//! text ─► table with the place of every key ─► what is wrong is told and taken out, until all is right
-//!      ─► the environment laid over it, a variable at a time ─► check.rs: what contradicts itself
+//! text ─► table with the position of every key ─► invalid keys are reported and removed, until the rest is valid
+//!      ─► environment variables applied one by one ─► check.rs: contradictory and impossible values
 //! ```
 //!
-//! So one `check` names all problems: those of the file by their line, those of the environment
-//! (`POSTRIDER_API_LISTEN=127.0.0.1:8025` is `listen` in `[api]`) by their variable.
+//! So one `check` reports all problems: those of the file with their line, those of the environment
+//! (`POSTRIDER_API_LISTEN=127.0.0.1:8025` sets `listen` in `[api]`) with their variable.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,21 +19,21 @@ use toml::de::{DeTable, DeValue};
 use super::explain::{Key, explain, is_unknown_key};
 use super::{Config, check};
 
-/// The environment's variables that are ours start so.
+/// Prefix of environment variables that override the file.
 const PREFIX: &str = "POSTRIDER_";
-/// Variables of clients (the command line's and the SDKs'), which the server passes over.
+/// Variables of clients (command line and SDKs), which the server ignores.
 const CLIENT_VARIABLES: [&str; 3] = ["POSTRIDER_API_KEY", "POSTRIDER_BASE_URL", "POSTRIDER_PROFILE"];
-/// More problems than these are not worth reading.
+/// Maximum number of problems reported.
 const PROBLEMS_MAX: usize = 50;
-/// Stands for the name that is required while all else is looked at. (RFC 6761 6.4: nobody's name.)
+/// Replaces a missing `hostname` while the other keys are checked (RFC 6761 6.4: `.invalid` never resolves).
 const PLACEHOLDER_HOSTNAME: &str = "hostname.invalid";
 
-/// Something wrong with the configuration.
+/// A problem of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigProblem {
-    /// The line in the file, from 1; none when the problem is not of one line.
+    /// Line in the file, from 1; none if the problem has no line.
     pub line: Option<usize>,
-    /// What is wrong, and what would be right.
+    /// Description of the problem and its fix.
     pub text: String,
 }
 
@@ -46,30 +46,31 @@ impl fmt::Display for ConfigProblem {
     }
 }
 
-/// Reads a file, with the process's environment over it, and looks at what it names on this machine.
+/// Reads a file, applies the process's environment, and checks files and addresses on this machine.
 ///
 /// # Errors
-/// All problems.
+/// Returns all problems found.
 pub fn from_file(file: &Path) -> Result<Config, Vec<ConfigProblem>> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| vec![ConfigProblem { line: None, text: format!("{}: {error}", file.display()) }])?;
     read_config(&text, environment(), check::check_machine)
 }
 
-/// Reads a file as [`from_file`] does, but not what it names: for who only looks for the server.
+/// Reads a file as [`from_file`] does, without checking this machine. Used by commands that only need the server's
+/// location, and by `doctor`.
 ///
 /// # Errors
-/// All problems.
+/// Returns all problems found.
 pub fn from_file_alone(file: &Path) -> Result<Config, Vec<ConfigProblem>> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| vec![ConfigProblem { line: None, text: format!("{}: {error}", file.display()) }])?;
     from_text(&text, environment())
 }
 
-/// Reads a text, with an environment over it. Nothing that it names is looked at.
+/// Parses a text and applies an environment, without checking this machine.
 ///
 /// # Errors
-/// All problems.
+/// Returns all problems found.
 pub fn from_text(
     text: &str,
     environment: impl IntoIterator<Item = (String, String)>,
@@ -77,7 +78,7 @@ pub fn from_text(
     read_config(text, environment, |_| Vec::new())
 }
 
-/// Our variables of the process's environment. Others may hold what is no text.
+/// Variables of the process's environment with our prefix. Invalid UTF-8 in a value is replaced.
 #[must_use]
 pub fn environment() -> Vec<(String, String)> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
@@ -92,12 +93,12 @@ fn read_config(
     environment: impl IntoIterator<Item = (String, String)>,
     look: impl FnOnce(&Config) -> Vec<check::ConfigFault>,
 ) -> Result<Config, Vec<ConfigProblem>> {
-    let (given, broken) = DeTable::parse_recoverable(text);
+    let (document, broken) = DeTable::parse_recoverable(text);
     if !broken.is_empty() {
-        let told = |error: &toml::de::Error| problem_from_error(text, error);
-        return Err(sort_by_line(broken.iter().take(PROBLEMS_MAX).map(told).collect()));
+        let to_problem = |error: &toml::de::Error| problem_from_error(text, error);
+        return Err(sort_by_line(broken.iter().take(PROBLEMS_MAX).map(to_problem).collect()));
     }
-    let (mut table, mut problems) = strip_invalid_keys(text, given.clone());
+    let (mut table, mut problems) = strip_invalid_keys(text, document.clone());
     let (mut variables, mut ignored) = (Vec::new(), Vec::new());
     for (variable, value) in environment {
         let Some(path) = variable.strip_prefix(PREFIX) else { continue };
@@ -106,11 +107,11 @@ fn read_config(
         }
         let (section, key) = split_variable_name(path);
         match apply_variable(&table, (section, &key), &value) {
-            Ok(laid) => {
-                table = laid;
+            Ok(updated) => {
+                table = updated;
                 variables.push((section, key, variable));
             }
-            // Another program's, or a later version's: it does not stop the start.
+            // A variable of another program or of a later version must not prevent the start.
             Err(error) if is_unknown_key(&error) => ignored.push(variable),
             Err(error) => {
                 let key = Key { section: section.to_owned(), name: key };
@@ -119,7 +120,7 @@ fn read_config(
         }
     }
     if table.get("hostname").and_then(toml::Value::as_str) == Some(PLACEHOLDER_HOSTNAME)
-        && !given.get_ref().contains_key("hostname")
+        && !document.get_ref().contains_key("hostname")
     {
         problems.push(ConfigProblem { line: None, text: "`hostname` is missing".to_owned() });
     }
@@ -130,7 +131,7 @@ fn read_config(
             return Err(sort_by_line(problems));
         }
     };
-    // What was taken out may be all that is missing now: the rest is looked at when it is right.
+    // Removed keys may cause further problems: other checks run when these problems are fixed.
     if !problems.is_empty() {
         return Err(sort_by_line(problems));
     }
@@ -140,14 +141,14 @@ fn read_config(
         let named = variables.iter().find(|(section, key, _)| (*section, key.as_str()) == (fault.section, fault.key));
         match named {
             Some((_, _, variable)) => ConfigProblem { line: None, text: format!("{variable}: {}", fault.text) },
-            None => ConfigProblem { line: fault_line(text, given.get_ref(), &fault), text: fault.text },
+            None => ConfigProblem { line: fault_line(text, document.get_ref(), &fault), text: fault.text },
         }
     };
     let problems: Vec<_> = faults.into_iter().map(place).collect();
     if problems.is_empty() { Ok(config) } else { Err(sort_by_line(problems)) }
 }
 
-/// By line; what has none last.
+/// Sorts by line, problems without a line last.
 fn sort_by_line(mut problems: Vec<ConfigProblem>) -> Vec<ConfigProblem> {
     problems.sort_by_key(|problem| problem.line.unwrap_or(usize::MAX));
     problems
@@ -166,9 +167,9 @@ fn problem_from_error(text: &str, error: &toml::de::Error) -> ConfigProblem {
     ConfigProblem { line, text: one_line(error.message()) }
 }
 
-/// Takes out of a table what cannot be understood, a key at a time, and tells each.
-fn strip_invalid_keys(text: &str, given: Spanned<DeTable<'_>>) -> (toml::Table, Vec<ConfigProblem>) {
-    let (span, mut table) = (given.span(), given.into_inner());
+/// Removes keys that cannot be deserialized, one by one, and reports each.
+fn strip_invalid_keys(text: &str, document: Spanned<DeTable<'_>>) -> (toml::Table, Vec<ConfigProblem>) {
+    let (span, mut table) = (document.span(), document.into_inner());
     let mut problems = Vec::new();
     while problems.len() < PROBLEMS_MAX {
         if !table.contains_key("hostname") {
@@ -176,7 +177,7 @@ fn strip_invalid_keys(text: &str, given: Spanned<DeTable<'_>>) -> (toml::Table, 
             table.insert(Spanned::new(0..0, Cow::Borrowed("hostname")), Spanned::new(0..0, value));
         }
         let read = || toml::de::Deserializer::from(Spanned::new(span.clone(), table.clone()));
-        // The second finds what a field may take and a value may not hold: an integer beyond 64 bits.
+        // The second step finds a value that a field accepts but TOML cannot store: an integer above 64 bits.
         let found = Config::deserialize(read()).map(drop).and_then(|()| toml::Table::deserialize(read()));
         let error = match found {
             Ok(table) => return (table, problems),
@@ -189,12 +190,12 @@ fn strip_invalid_keys(text: &str, given: Spanned<DeTable<'_>>) -> (toml::Table, 
             break;
         }
     }
-    // Something is told already: what remains is only looked at for more.
+    // A problem has been reported; the rest is used to find more.
     let whole = toml::de::Deserializer::from(Spanned::new(span, table));
     (toml::Table::deserialize(whole).unwrap_or_default(), problems)
 }
 
-/// Takes out the innermost key that stands at this byte of the text, or whose value does.
+/// Removes the innermost key at this byte of the text, by its own span or that of its value.
 fn remove_key_at(table: &mut DeTable<'_>, byte: usize) -> bool {
     for (_, value) in table.iter_mut() {
         let inside = match value.get_mut() {
@@ -214,9 +215,9 @@ fn remove_key_at(table: &mut DeTable<'_>, byte: usize) -> bool {
     table.remove(&key).is_some()
 }
 
-/// The innermost key that stands at this byte of the text, or whose value does.
+/// Finds the innermost key at this byte of the text, by its own span or that of its value.
 fn key_at(table: &DeTable<'_>, byte: usize) -> Option<Key> {
-    // A section's span is that of its head: what is in it is looked at first, wherever it stands.
+    // A section's span covers only its header, so the section's contents are searched first.
     let inside = table.iter().find_map(|(name, value)| {
         let inner = match value.get_ref() {
             DeValue::Table(inner) => key_at(inner, byte),
@@ -239,15 +240,15 @@ fn key_at(table: &DeTable<'_>, byte: usize) -> Option<Key> {
     })
 }
 
-/// The line of a key in a configuration's text: of the `index`-th section where there are several of a name. The
-/// section's own line when it lacks the key; none when the text lacks the section.
+/// Line of a key in the text of a configuration, in the `index`-th section of that name. Returns the section's line if
+/// the key is missing, and none if the section is missing.
 #[must_use]
 pub fn line_in(text: &str, section: &'static str, index: usize, key: &'static str) -> Option<usize> {
-    let (given, _) = DeTable::parse_recoverable(text);
-    fault_line(text, given.get_ref(), &check::ConfigFault { section, index, key, text: String::new() })
+    let (document, _) = DeTable::parse_recoverable(text);
+    fault_line(text, document.get_ref(), &check::ConfigFault { section, index, key, text: String::new() })
 }
 
-/// Where a fault is: its key, or else its section.
+/// Line of a fault: of its key, or of its section.
 fn fault_line(text: &str, table: &DeTable<'_>, fault: &check::ConfigFault) -> Option<usize> {
     let at = |span: std::ops::Range<usize>| Some(line_at(text, span.start));
     let own = |table: &DeTable<'_>| table.get_key_value(fault.key).map(|(key, _)| key.span());
@@ -272,11 +273,11 @@ fn fault_line(text: &str, table: &DeTable<'_>, fault: &check::ConfigFault) -> Op
     own(inner).map_or(line, at)
 }
 
-/// The section and the key that a variable's name says; a key at the top is in no section.
+/// Splits a variable's name into section and key. A key at the top level has an empty section.
 fn split_variable_name(path: &str) -> (&'static str, String) {
     const SECTIONS: [&str; 25] = [
         "store",
-        // The longer name first.
+        // Longer names first.
         "tls.acme",
         "tls",
         "submission",
@@ -309,29 +310,29 @@ fn split_variable_name(path: &str) -> (&'static str, String) {
     SECTIONS.iter().find_map(in_section).unwrap_or(("", path.clone()))
 }
 
-/// A table with one variable's value put where its name says: the text as it is, wherever a key takes it
-/// (a password may look like a number), else what it says in TOML; a list first of all, where a key takes one.
+/// Returns the table with a variable's value set. The text is used as a string if the key accepts one (a password may
+/// look like a number), otherwise parsed as TOML; lists are tried first.
 fn apply_variable(table: &toml::Table, (section, key): (&str, &str), text: &str) -> Result<toml::Table, String> {
-    let laid = |value: toml::Value| {
-        let mut laid = table.clone();
-        let mut inner = &mut laid;
+    let updated = |value: toml::Value| {
+        let mut updated = table.clone();
+        let mut inner = &mut updated;
         for part in section.split('.').filter(|part| !part.is_empty()) {
             let entry = inner.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
             inner = entry.as_table_mut().ok_or_else(|| format!("`{section}` is not a section"))?;
         }
         inner.insert(key.to_owned(), value);
-        laid.clone().try_into::<Config>().map_err(|error| one_line(error.message()))?;
-        Ok(laid)
+        updated.clone().try_into::<Config>().map_err(|error| one_line(error.message()))?;
+        Ok(updated)
     };
     if let Some(list) = parse_toml_value(text).filter(toml::Value::is_array)
-        && let Ok(laid) = laid(list)
+        && let Ok(updated) = updated(list)
     {
-        return Ok(laid);
+        return Ok(updated);
     }
-    laid(toml::Value::String(text.to_owned())).or_else(|what| parse_toml_value(text).map_or(Err(what), laid))
+    updated(toml::Value::String(text.to_owned())).or_else(|what| parse_toml_value(text).map_or(Err(what), updated))
 }
 
-/// What a text says in TOML (`true`, `25`, `["a", "b"]`), if it says anything.
+/// Parses a text as a TOML value (`true`, `25`, `["a", "b"]`).
 fn parse_toml_value(text: &str) -> Option<toml::Value> {
     format!("value = {text}").parse::<toml::Table>().ok()?.remove("value")
 }
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_named() {
+    fn contradictions_are_reported() {
         let found = problems("hostname = \"mx.example.net\"\n[submission]\nlisten = \"127.0.0.1:587\"\n");
         assert!(found[0].contains("certificate"), "{found:#?}");
         let found = problems(
@@ -372,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_lies_over_the_file() {
+    fn the_environment_overrides_the_file() {
         let text = "hostname = \"mx.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n";
         let variables = [
             ("POSTRIDER_API_LISTEN".to_owned(), "127.0.0.1:2".to_owned()),
@@ -399,11 +400,15 @@ mod tests {
         }
         let unknown = ["POSTRIDER_API_COLOUR", "POSTRIDER_COLOUR", "POSTRIDER_API_KEY", "POSTRIDER_PROFILE"];
         let config = from_text(text, unknown.map(|name| (name.to_owned(), "1".to_owned()))).unwrap();
-        assert_eq!(config.ignored_variables, ["POSTRIDER_API_COLOUR", "POSTRIDER_COLOUR"], "clients have theirs");
+        assert_eq!(
+            config.ignored_variables,
+            ["POSTRIDER_API_COLOUR", "POSTRIDER_COLOUR"],
+            "client variables are not reported"
+        );
     }
 
     #[test]
-    fn one_line_may_be_wrong_in_many_ways() {
+    fn several_problems_of_one_line_are_reported() {
         let found = problems(
             "hostname = \"mx.example.net\"\napi = { listen = \"nonsense\", colour = 1, tls = 3 }\n\
              delivery = { retry = [\"soon\", \"1m\", \"later\"] }\n",
@@ -414,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_relay_hides_no_other_problem() {
+    fn an_invalid_relay_does_not_hide_other_problems() {
         let found = problems("[[relay]]\nlisten = \"x\"\nnetworks = [\n\"y\",\n\"z\"]\n[delivery]\nport = \"a\"\n");
         assert_eq!(found.len(), 4, "{found:#?}");
         assert!(found[2].starts_with("line 7: ") && found[3].contains("hostname"), "{found:#?}");
@@ -423,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sentence_of_serde_reaches_a_person() {
+    fn no_error_text_of_serde_is_shown() {
         let text = "hostname = 5\ndata_dir = true\nwebhooks = 1\n[api]\nlisten = 8025\ntls = \"yes\"\nrate_limit = 3\n\
                     [delivery]\nretry = 5\nport = \"a\"\nsmarthost_password = 7\nsmarthost = [1]\ndkim2 = \"maybe\"\n\
                     tls = true\ngive_up_after = 4\n[plans.free]\ndomains = \"many\"\naffiliates = 1\n\
@@ -438,7 +443,10 @@ mod tests {
                 assert!(!problem.contains(sentence), "{problem}");
             }
         }
-        assert_eq!(found[0], "line 1: `hostname` is the number 5, and takes a text in quotation marks", "{found:#?}");
+        assert_eq!(
+            found[0], "line 1: `hostname` is the number 5, but must be a string in quotation marks",
+            "{found:#?}"
+        );
         assert!(!found.iter().any(|problem| problem.contains('7') && problem.contains("password")));
     }
 

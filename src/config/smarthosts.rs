@@ -1,45 +1,45 @@
-//! `[[delivery.smarthosts]]`: relays that take mail in the recipients' own hosts' stead.
+//! `[[delivery.smarthosts]]`: relays that take mail in place of the recipient domains' mail hosts.
 
 use std::collections::HashSet;
 use std::str::FromStr;
 
 use mail::address::DomainName;
-use mail::given_name::SmarthostName;
-use queue::courier::smtp::SmarthostCredentials;
+use mail::slug::SmarthostName;
+use queue::client::smtp::SmarthostCredentials;
 use queue::smarthosts::{DomainScope, Smarthost, SmarthostUse};
 use serde::Deserialize;
 
 use super::values::{SecretString, SmarthostAddress, one_or_many};
 use super::{DeliverySection, TlsChoice};
 
-/// The name of the one that `smarthost` in `[delivery]` says.
+/// Name of the smarthost that `smarthost` in `[delivery]` configures.
 const DEFAULT_SMARTHOST_NAME: &str = "smarthost";
 
 /// `[[delivery.smarthosts]]`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SmarthostSection {
-    /// What the operator calls it. Required; not by serde, so that all that is missing is named.
+    /// Name of the smarthost. Required; checked after parsing, to report all problems together.
     #[serde(default)]
     pub name: String,
-    /// Where it is, in the order in which they are tried.
+    /// Its hosts, in the order in which they are tried.
     #[serde(default, deserialize_with = "one_or_many")]
     pub hosts: Vec<SmarthostAddress>,
-    /// Whose mail it takes; none is: what the operator sends there while the server runs.
+    /// Recipient domains; if empty, it is used only by the operator's overrides.
     #[serde(default, deserialize_with = "one_or_many")]
     pub domains: Vec<DomainPattern>,
-    /// Always, or where the domain's own hosts cannot be reached.
+    /// Always, or only if the domain's own mail hosts are unreachable.
     #[serde(default)]
     pub when: SmarthostCondition,
-    /// Who we are there.
+    /// User name for AUTH.
     pub username: Option<String>,
-    /// The password there.
+    /// Password for AUTH.
     pub password: Option<SecretString>,
-    /// What TLS is asked of it; none is: what is asked of all hosts.
+    /// TLS requirement; none means `tls` in `[delivery]`.
     pub tls: Option<TlsChoice>,
 }
 
-/// `example.com`, `*.example.com`, or `*`.
+/// Recipient domains: `example.com`, `*.example.com` (all below it), or `*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DomainPattern(pub DomainScope);
 
@@ -57,14 +57,13 @@ impl FromStr for DomainPattern {
     }
 }
 
-/// When a smarthost takes mail.
+/// Condition under which a smarthost is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SmarthostCondition {
-    /// Always.
     #[default]
     Always,
-    /// Where the domain's own hosts cannot be reached.
+    /// Only if the domain's own mail hosts are unreachable.
     FailOver,
 }
 
@@ -83,7 +82,7 @@ fn smarthost_credentials(username: Option<&String>, password: Option<&SecretStri
 }
 
 impl SmarthostSection {
-    /// As the queue wants it; none where its name is none, which is told as a fault.
+    /// Converts to the queue's settings. Returns none for an invalid name, which is reported as a fault.
     fn to_smarthost(&self) -> Option<(Smarthost, SmarthostUse, Vec<DomainScope>)> {
         let smarthost = Smarthost {
             name: self.name.parse().ok()?,
@@ -97,10 +96,10 @@ impl SmarthostSection {
     fn find_faults(&self, usual: TlsChoice) -> Vec<(&'static str, String)> {
         let mut faults = Vec::new();
         if let Err(error) = self.name.parse::<SmarthostName>() {
-            faults.push(("name", format!("[[delivery.smarthosts]] needs a `name`, which {error}")));
+            faults.push(("name", format!("[[delivery.smarthosts]] requires a `name`, which {error}")));
         }
         if self.hosts.is_empty() {
-            let text = "[[delivery.smarthosts]] needs `hosts`: where it is, like \"relay.example.net:587\"";
+            let text = "[[delivery.smarthosts]] requires `hosts`, for example \"relay.example.net:587\"";
             faults.push(("hosts", text.to_owned()));
         }
         let tls = self.tls.unwrap_or(usual);
@@ -108,17 +107,17 @@ impl SmarthostSection {
         faults.extend(unverifiable.map(|text| ("hosts", text)));
         if self.username.is_some() != self.password.is_some() {
             let key = if self.username.is_some() { "username" } else { "password" };
-            faults.push((key, "`username` and `password` go together".to_owned()));
+            faults.push((key, "`username` requires `password`, and vice versa".to_owned()));
         }
         if self.when == SmarthostCondition::FailOver && self.domains.is_empty() {
-            let text = "`when = \"fail-over\"` needs `domains`: whose mail it takes over (\"*\" for all)";
+            let text = "`when = \"fail-over\"` requires `domains` (\"*\" for all)";
             faults.push(("when", text.to_owned()));
         }
         faults
     }
 }
 
-/// Whether one takes all mail that the other would take.
+/// Returns whether the first pattern matches every domain that the second matches.
 fn pattern_covers(one: &DomainScope, other: &DomainScope) -> bool {
     let is_below = |name: &DomainName, above: &DomainName| {
         std::iter::successors(name.parent(), DomainName::parent).any(|parent| parent == *above)
@@ -132,7 +131,7 @@ fn pattern_covers(one: &DomainScope, other: &DomainScope) -> bool {
 }
 
 impl DeliverySection {
-    /// Which smarthost takes whose mail.
+    /// All smarthosts with their condition and domains.
     #[must_use]
     pub fn all_smarthosts(&self) -> Vec<(Smarthost, SmarthostUse, Vec<DomainScope>)> {
         let mut all: Vec<_> = self.smarthosts.iter().filter_map(SmarthostSection::to_smarthost).collect();
@@ -148,7 +147,7 @@ impl DeliverySection {
         all
     }
 
-    /// The one that takes all mail that no other takes, if there is one.
+    /// The smarthost for all remaining mail, if there is one.
     #[must_use]
     pub fn default_smarthost(&self) -> Option<Smarthost> {
         let takes_all = |(_, when, whose): &(_, SmarthostUse, Vec<DomainScope>)| {
@@ -157,17 +156,17 @@ impl DeliverySection {
         self.all_smarthosts().into_iter().find(takes_all).map(|(smarthost, ..)| smarthost)
     }
 
-    /// What is wrong with those that have names: the block, its key, and what it is.
+    /// Finds problems of `[[delivery.smarthosts]]`: index of the section, key, and text.
     pub(super) fn smarthost_faults(&self) -> Vec<(usize, &'static str, String)> {
         let mut names = HashSet::new();
         let mut faults = Vec::new();
         for (index, section) in self.smarthosts.iter().enumerate() {
             faults.extend(section.find_faults(self.tls).into_iter().map(|(key, text)| (index, key, text)));
             if section.name == DEFAULT_SMARTHOST_NAME && self.smarthost.is_some() {
-                let text = format!("`{DEFAULT_SMARTHOST_NAME}` is the name of the one in [delivery]: take another");
+                let text = format!("`{DEFAULT_SMARTHOST_NAME}` is the name of the one in [delivery]: use another");
                 faults.push((index, "name", text));
             } else if !names.insert(&section.name) && !section.name.is_empty() {
-                faults.push((index, "name", format!("there is another smarthost `{}`", section.name)));
+                faults.push((index, "name", format!("duplicate smarthost `{}`", section.name)));
             }
             let taken = section.domains.iter().filter_map(|domains| self.shadowed_by(index, &domains.0));
             faults.extend(taken.map(|text| (index, "domains", text)));
@@ -175,7 +174,7 @@ impl DeliverySection {
         faults
     }
 
-    /// Why a block would never be sent the mail of these domains, if somebody else is.
+    /// Returns why a section would never be used for these domains, if another smarthost takes their mail.
     fn shadowed_by(&self, index: usize, whose: &DomainScope) -> Option<String> {
         let when = self.smarthosts.get(index)?.when;
         let others = self.smarthosts.iter().enumerate().filter(|(other, _)| *other != index);
@@ -189,7 +188,7 @@ impl DeliverySection {
                 && section.domains.iter().any(is_covered)
             {
                 return Some(format!(
-                    "`{}` takes the mail of `{whose}` always: nobody takes over from it (give it more `hosts`)",
+                    "`{}` takes the mail of `{whose}` always and has no fail-over smarthost: add `hosts` to it instead",
                     section.name
                 ));
             }
@@ -199,7 +198,7 @@ impl DeliverySection {
                 Some(format!("`{DEFAULT_SMARTHOST_NAME}` in [delivery] takes the mail of `{whose}` already"))
             }
             (Some(_), SmarthostCondition::FailOver) => Some(format!(
-                "`{DEFAULT_SMARTHOST_NAME}` in [delivery] takes all mail always: nobody takes over from it"
+                "`{DEFAULT_SMARTHOST_NAME}` in [delivery] takes all mail always and has no fail-over smarthost"
             )),
             _ => None,
         }

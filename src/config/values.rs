@@ -1,4 +1,4 @@
-//! The kinds of values in the configuration: how each is written, and what is said when it is not.
+//! Types of configuration values: their syntax and error texts.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,58 +7,55 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use mail::address::DomainName;
-use queue::courier::smtp::TlsSecurityLevel;
+use queue::client::smtp::TlsSecurityLevel;
 use queue::smarthosts::SmarthostEndpoint;
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, de};
 
-/// Which storage engine.
+/// Storage engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StoreEngine {
     /// Embedded: a commit log in front of redb.
     #[default]
     Redb,
-    /// A PostgreSQL database that any number of nodes share.
+    /// A PostgreSQL database shared by any number of nodes.
     Postgres,
 }
 
-/// Whether the TLSA records of mail hosts count (RFC 7672).
+/// Whether TLSA records of mail hosts are applied (RFC 7672).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DaneMode {
-    /// From the moment on at which the name server was seen to validate.
+    /// Once the name server has been seen to validate DNSSEC.
     #[default]
     Auto,
-    /// Always: where it gives none, no mail goes.
+    /// Always: without a validating name server, no mail is sent.
     On,
-    /// Never.
     Off,
 }
 
-/// Something that can be switched off.
+/// A switch that is on by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnOff {
-    /// As it is meant to be.
     #[default]
     On,
-    /// Not at all.
     Off,
 }
 
-/// What TLS is asked of other hosts.
+/// TLS requirement for outgoing connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutgoingTlsMode {
-    /// TLS where it is offered.
+    /// TLS if offered.
     #[default]
     Opportunistic,
-    /// TLS or no delivery; any certificate.
+    /// TLS with any certificate, or no delivery.
     Required,
-    /// TLS with a certificate that holds, or no delivery.
+    /// TLS with a valid certificate, or no delivery.
     Verified,
-    /// Never.
+    /// No TLS.
     Off,
 }
 
@@ -73,16 +70,16 @@ impl From<OutgoingTlsMode> for TlsSecurityLevel {
     }
 }
 
-/// `host:port` or `address:port` of a smarthost.
+/// A smarthost's address: `host:port` or `address:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmarthostAddress(pub SmarthostEndpoint);
 
 impl SmarthostAddress {
-    /// Why no certificate of its can hold, where one is asked for.
+    /// Returns why its certificate cannot be verified, if `tls` requires that.
     pub(super) fn unverifiable_reason(&self, tls: OutgoingTlsMode) -> Option<String> {
         match (&self.0, tls) {
             (SmarthostEndpoint::Address(address), OutgoingTlsMode::Verified) => Some(format!(
-                "`tls = \"verified\"` asks for a certificate for the host's name, and {address} is an address"
+                "`tls = \"verified\"` requires a certificate for the host's name, but {address} is an IP address"
             )),
             _ => None,
         }
@@ -93,11 +90,11 @@ impl FromStr for SmarthostAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not host:port (say, \"relay.example.net:587\")");
+        let wrong = || format!("`{text}` is not host:port (example: \"relay.example.net:587\")");
         let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
         let port = port.parse().map_err(|_| wrong())?;
         if port == 0 {
-            return Err("nobody listens on port 0 (say, \"relay.example.net:587\")".to_owned());
+            return Err("port 0 is invalid (example: \"relay.example.net:587\")".to_owned());
         }
         if let Ok(address) = text.parse::<SocketAddr>() {
             return Ok(Self(SmarthostEndpoint::Address(address)));
@@ -112,7 +109,7 @@ impl<'de> Deserialize<'de> for SmarthostAddress {
     }
 }
 
-/// A password: shown to nobody.
+/// A secret. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 pub struct SecretString(pub String);
 
@@ -129,7 +126,7 @@ impl fmt::Debug for SecretString {
     }
 }
 
-/// One value, or a list of them.
+/// Deserializes one string or a list of strings, and parses each.
 pub(super) fn one_or_many<'de, D, T>(input: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -139,7 +136,7 @@ where
     impl<'de, T: FromStr<Err: fmt::Display>> de::Visitor<'de> for OneOrMany<T> {
         type Value = Vec<T>;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a text in quotation marks, or a list of texts")
+            f.write_str("a string in quotation marks, or a list of strings")
         }
         fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<T>, E> {
             Ok(vec![text.parse().map_err(|error| E::custom(format!("`{text}`: {error}")))?])
@@ -155,7 +152,7 @@ where
     input.deserialize_any(OneOrMany(std::marker::PhantomData))
 }
 
-/// Reads every text of a list, and names all that are wrong.
+/// Parses every text of a list. The error names all invalid ones.
 fn parse_each<T, E: de::Error>(texts: &[String], read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, E> {
     let (good, wrong): (Vec<_>, Vec<_>) = texts.iter().map(|text| read(text)).partition(Result::is_ok);
     let wrong: Vec<_> = wrong.into_iter().filter_map(Result::err).collect();
@@ -163,8 +160,8 @@ fn parse_each<T, E: de::Error>(texts: &[String], read: impl Fn(&str) -> Result<T
 }
 
 pub(crate) fn read_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not a duration (say, \"30s\", \"5m\", \"4h\", \"30d\")");
-    // Whole days, which jiff leaves to calendars: here a day is 24 hours.
+    let wrong = || format!("`{text}` is not a duration (examples: \"30s\", \"5m\", \"4h\", \"30d\")");
+    // jiff does not parse days without a calendar; here a day is 24 hours.
     if let Some(days) = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok()) {
         return Ok(Duration::from_secs(u64::from(days) * 24 * 3600));
     }
@@ -172,26 +169,26 @@ pub(crate) fn read_duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(signed).map_err(|_| wrong())
 }
 
-/// `"5m"`.
+/// Deserializes a duration such as `"5m"`.
 pub(super) fn duration<'de, D: Deserializer<'de>>(input: D) -> Result<Duration, D::Error> {
     read_duration(&String::deserialize(input)?).map_err(D::Error::custom)
 }
 
-/// `"5m"`, where the key may be absent.
+/// Deserializes a duration of an optional key.
 pub(super) fn duration_option<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Duration>, D::Error> {
     duration(input).map(Some)
 }
 
-/// `["1m", "5m"]`, not empty.
+/// Deserializes a non-empty list such as `["1m", "5m"]`.
 pub(super) fn durations<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Duration>, D::Error> {
     let texts = one_or_many::<D, String>(input)?;
     if texts.is_empty() {
-        return Err(D::Error::custom("at least one wait is needed"));
+        return Err(D::Error::custom("at least one delay is required"));
     }
     parse_each(&texts, read_duration)
 }
 
-/// Values whose own error would not say what is meant here.
+/// Values with error texts of their own.
 pub(super) mod parsed {
     use jiff::civil::Date;
     use mail::classify::CodePattern;
@@ -200,7 +197,7 @@ pub(super) mod parsed {
     use super::{Deserialize, Deserializer, DomainName, SocketAddr};
 
     fn name<E: serde::de::Error>(text: &str) -> Result<DomainName, E> {
-        text.parse().map_err(|_| E::custom(format!("`{text}` is not a host name (say, \"mx1.example.net\")")))
+        text.parse().map_err(|_| E::custom(format!("`{text}` is not a host name (example: \"mx1.example.net\")")))
     }
 
     pub(in crate::config) fn host_name<'de, D: Deserializer<'de>>(input: D) -> Result<DomainName, D::Error> {
@@ -223,19 +220,20 @@ pub(super) mod parsed {
         String::deserialize(input)?.parse().map(Some).map_err(serde::de::Error::custom)
     }
 
-    /// A day, in quotation marks or as TOML has it.
+    /// Deserializes a day, as a string or a TOML date.
     pub(in crate::config) fn day_option<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Date>, D::Error> {
         let text = match toml::Value::deserialize(input)? {
             toml::Value::String(text) => text,
             other => other.to_string(),
         };
-        let not_a_day = |_| serde::de::Error::custom(format!("`{text}` is not a day (say, 2026-01-31)"));
+        let not_a_day = |_| serde::de::Error::custom(format!("`{text}` is not a date (example: 2026-01-31)"));
         text.parse().map(Some).map_err(not_a_day)
     }
 
     pub(in crate::config) fn servers<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<SocketAddr>, D::Error> {
         super::parse_each(&super::one_or_many::<D, String>(input)?, |text| {
-            dns::lookup::parse_server(text).ok_or_else(|| format!("`{text}` is not an address (say, \"127.0.0.1:53\")"))
+            let wrong = || format!("`{text}` is not an address (example: \"127.0.0.1:53\")");
+            dns::resolver::parse_server(text).ok_or_else(wrong)
         })
     }
 }

@@ -1,14 +1,14 @@
-//! The mail host that catches everything: it takes any message for anybody, judges its signatures, and puts it into the
-//! inbox. Recipients of the [`simulator`](super::simulator) are refused, deferred, slow, or complain.
+//! Capturing mail host: accepts any message for any address, verifies its DKIM signatures and stores it in the inbox.
+//! Recipients of the [`simulator`](super::simulator) are refused, deferred, slow, or complain.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use dns::verdict::{self, DkimKeySource};
+use dns::authentication::{self, DkimKeySource};
 use mail::address::Address;
 use mail::domain::SendingDomain;
 use mail::reply::{Enhanced, SmtpReply};
 use queue::clock::Clock;
-use smtp::answers::{Hook, HookVerdict, SessionHandler, SmtpMessage};
+use smtp::handler::{Hook, HookVerdict, SessionHandler, SmtpMessage};
 use store::engine::Store;
 use tokio::sync::mpsc;
 
@@ -16,35 +16,32 @@ use super::inbox::{DevInbox, NewMessage, SignatureResult, Source};
 use super::simulator::{Behaviour, Complaint};
 use super::terminal::Terminal;
 
-/// The DKIM records of the domains here, by name: there is no DNS to ask on a developer's machine.
+/// DKIM records of the local domains, by name. They replace DNS lookups, since these domains are in no DNS.
 pub type DkimRecords = Arc<RwLock<Vec<(String, String)>>>;
 
-/// The DKIM records of a domain.
+/// Returns the DKIM records of a domain.
 pub fn dkim_records(domain: &SendingDomain) -> [(String, String); 2] {
     let record = |selector: &str, value: &str| (format!("{selector}._domainkey.{}", domain.name), value.to_owned());
     let dkim = &domain.dkim;
     [record(&dkim.selector, &dkim.rsa_record), record(&dkim.ed25519_selector(), &dkim.ed25519_record)]
 }
 
-/// Puts messages into the inbox, and tells the terminal.
+/// Stores messages in the inbox, and reports them on the terminal.
 #[derive(Clone)]
 pub struct InboxWriter {
-    /// The messages.
     pub inbox: Arc<DevInbox>,
-    /// The terminal.
     pub terminal: Terminal,
-    /// The time.
     pub clock: Clock,
 }
 
 impl InboxWriter {
-    /// Puts a message in; 451 when its files cannot be written.
+    /// Stores a message. Returns 250, or 451 if its files cannot be written.
     pub async fn write(&self, caught: NewMessage) -> SmtpReply {
         let inbox = Arc::clone(&self.inbox);
         match tokio::task::spawn_blocking(move || inbox.add(caught)).await {
             Ok(Ok(entry)) => {
                 self.terminal.caught(&entry);
-                SmtpReply::new(250, Enhanced::new(2, 0, 0), format!("caught as message {}", entry.id))
+                SmtpReply::new(250, Enhanced::new(2, 0, 0), format!("captured as message {}", entry.id))
             }
             Ok(Err(error)) => unwritten(&error),
             Err(error) => unwritten(&error),
@@ -53,20 +50,19 @@ impl InboxWriter {
 }
 
 fn unwritten(error: &dyn std::fmt::Display) -> SmtpReply {
-    tracing::error!(%error, "a message cannot be put into the inbox");
-    SmtpReply::new(451, Enhanced::new(4, 3, 0), "The inbox cannot be written; see the log")
+    tracing::error!(%error, "cannot store a message in the inbox");
+    SmtpReply::new(451, Enhanced::new(4, 3, 0), "Cannot write to the inbox; see the log")
 }
 
-/// Answers for the mail host.
+/// Session handler of the capturing mail host.
 #[derive(Clone)]
 pub struct CaptureHandler {
-    /// Where messages go.
     pub writer: InboxWriter,
-    /// The public keys.
+    /// Public keys of the local domains.
     pub records: DkimRecords,
-    /// Where the domains are, whose keys those are.
+    /// Store with the domains.
     pub store: Store,
-    /// Who sends the complaints of the simulator.
+    /// Queue of simulated complaints.
     pub complaints: mpsc::Sender<Complaint>,
 }
 
@@ -87,14 +83,14 @@ impl SessionHandler for CaptureHandler {
             Hook::Authenticate(..) => HookVerdict::Reply(SmtpReply::new(
                 502,
                 Enhanced::new(5, 5, 1),
-                "this is the mail host; log in at the submission port",
+                "this is the mail host; use the submission port to log in",
             )),
         }
     }
 }
 
 impl CaptureHandler {
-    /// Learns the keys of the domain that a message comes from: it may have been added a moment ago.
+    /// Loads the DKIM keys of the message's return-path domain, which may be new.
     async fn load_domain_keys(&self, reverse_path: Option<&Address>) {
         let domain = reverse_path.and_then(|sender| sender.domain().as_str().strip_prefix("rp."));
         let Some(name) = domain.and_then(|name| name.parse().ok()) else { return };
@@ -109,12 +105,12 @@ impl CaptureHandler {
     }
 
     async fn capture_message(&self, message: SmtpMessage) -> HookVerdict {
-        // Its share of the memory budget, to the end.
+        // Reserves the message's memory until it is stored.
         let _held = message.memory;
         self.load_domain_keys(message.envelope.reverse_path.as_ref()).await;
         let keys = self.records.read().unwrap_or_else(PoisonError::into_inner).clone();
         let raw = message.content;
-        let dkim = verdict::verify_dkim(raw.clone(), DkimKeySource::Fixed(keys)).await;
+        let dkim = authentication::verify_dkim(raw.clone(), DkimKeySource::Fixed(keys)).await;
         let recipients: Vec<Address> = message.recipients.into_iter().map(|recipient| recipient.address).collect();
         let behaviours: Vec<Behaviour> = recipients.iter().filter_map(Behaviour::of).collect();
         if behaviours.contains(&Behaviour::Slow) {
@@ -145,7 +141,7 @@ impl CaptureHandler {
             && let Some(complaint) = complaint
             && self.complaints.try_send(complaint).is_err()
         {
-            self.writer.terminal.complained("not sent: too many at once");
+            self.writer.terminal.complained("not sent: too many pending complaints");
         }
         HookVerdict::Reply(reply)
     }

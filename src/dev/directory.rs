@@ -1,79 +1,73 @@
-//! Where the development server keeps its mail, and the secrets that survive a restart there.
+//! Data directory of the development server, and the secrets in it that survive a restart.
 
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use store::engine::private;
+use store::engine::private_files;
 
 use super::inbox;
 use crate::node::NODE_FILE;
-use crate::{admin, clock_shift, world};
+use crate::{admin, clock_shift, services};
 
-/// The file of the secrets. It also says that a directory is one of the development server.
+/// File of the secrets. It also marks the directory as one of the development server.
 const SECRETS_FILE: &str = "dev.json";
-/// The directory of the inbox.
+/// Directory of the inbox.
 const INBOX_DIRECTORY: &str = "inbox";
-/// What a directory may hold without the marker: what a first start writes before it, and what `--fresh` leaves. A store or
-/// a key is not among them: those may be a production server's.
+/// Files that a directory without the marker may contain: those that a first start writes before it, or that `--fresh`
+/// leaves. A store or a key may belong to a production server, so they are not listed.
 const HARMLESS_FILES: [&str; 2] = [NODE_FILE, SECRETS_NEW_FILE];
-/// The file of the secrets while it is written.
+/// Temporary name of the file of secrets.
 const SECRETS_NEW_FILE: &str = "dev.json.new";
 
-/// The data directory.
 #[derive(Debug, Clone)]
 pub struct Directory(PathBuf);
 
-/// The API key and the SMTP password: a developer writes them into an application's settings once.
+/// API key and SMTP password, which a developer copies into an application's settings.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Secrets {
-    /// The API key.
     pub api_key: String,
-    /// The SMTP password.
     pub smtp_password: String,
 }
 
 impl Directory {
-    /// The given directory, or else the user's: `$XDG_DATA_HOME/postrider/dev`, which is
-    /// `~/.local/share/postrider/dev` unless the variable says otherwise (XDG Base Directory Specification).
+    /// The given directory, or else `$XDG_DATA_HOME/postrider/dev`, by default `~/.local/share/postrider/dev` (XDG Base
+    /// Directory Specification).
     ///
     /// # Errors
-    /// Neither is there.
+    /// No directory is given, and neither `XDG_DATA_HOME` nor `HOME` is set.
     pub fn new(given: Option<&Path>) -> io::Result<Self> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = || Some(absolute("HOME")?.join(".local/share"));
         let users = || Some(absolute("XDG_DATA_HOME").or_else(home)?.join("postrider/dev"));
         let path = given.map(Path::to_owned).or_else(users);
-        let missing = || io::Error::other("HOME is not set: say where to keep mail with --data-dir DIR");
+        let missing = || io::Error::other("HOME is not set: set the data directory with --data-dir DIR");
         path.map(Self).ok_or_else(missing)
     }
 
-    /// The user's directory, if a development server runs there.
+    /// Returns the default directory, if a development server runs in it.
     #[must_use]
     pub fn of_running_server() -> Option<PathBuf> {
         let Self(path) = Self::new(None).ok()?;
-        // A server that was killed leaves its socket.
+        // The socket may exist without a server, if the server was killed.
         UnixStream::connect(path.join(admin::SOCKET)).is_ok().then_some(path)
     }
 
-    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Where the inbox is.
     #[must_use]
     pub fn inbox(&self) -> PathBuf {
         self.0.join(INBOX_DIRECTORY)
     }
 
-    /// Refuses a directory that holds something else than a development server's: it is absent, empty or marked with the
-    /// file of the secrets.
+    /// Checks that the directory is the development server's: absent, empty, or with the file of secrets.
     ///
     /// # Errors
-    /// The directory holds other files, or cannot be read.
+    /// The directory contains other files, or cannot be read.
     pub fn check(&self) -> io::Result<()> {
         let entries = match std::fs::read_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -86,7 +80,7 @@ impl Directory {
             let name = entry?.file_name();
             if !HARMLESS_FILES.iter().any(|harmless| name == *harmless) {
                 return Err(io::Error::other(format!(
-                    "not a directory of `postrider dev` (it holds {}, and no {SECRETS_FILE})",
+                    "not a directory of `postrider dev` (it contains {}, but no {SECRETS_FILE})",
                     name.to_string_lossy().escape_debug(),
                 )));
             }
@@ -94,50 +88,50 @@ impl Directory {
         Ok(())
     }
 
-    /// Marks the directory as the development server's, before anything else is written to it.
+    /// Marks the directory as the development server's, before other files are written.
     ///
     /// # Errors
     /// As [`check`](Self::check), or the marker cannot be written.
     pub fn claim(&self) -> io::Result<()> {
         self.check()?;
-        private::create_directory(&self.0)?;
+        private_files::create_directory(&self.0)?;
         if self.0.join(SECRETS_FILE).exists() {
             return Ok(());
         }
-        // There are no secrets yet.
+        // No secrets exist yet.
         self.write_marker(b"{}")
     }
 
-    /// Removes what the development server keeps here, and nothing else.
+    /// Removes the development server's files, and no others.
     ///
     /// # Errors
-    /// Another server runs here, the directory is not one of the development server, or something cannot be removed.
+    /// Another server runs in it, it is not a directory of the development server, or a file cannot be removed.
     pub fn clear(&self) -> io::Result<()> {
         self.check()?;
         if !self.0.join(SECRETS_FILE).exists() {
             return Ok(());
         }
-        let node = private::open_or_create_file(&self.0.join(NODE_FILE))?;
+        let node = private_files::open_or_create_file(&self.0.join(NODE_FILE))?;
         store::engine::lock_with_retry(&node).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => io::Error::other("in use by another process"),
             _ => error,
         })?;
-        absent_is_fine(std::fs::remove_dir_all(self.0.join(world::STORE_DIRECTORY)))?;
+        absent_is_fine(std::fs::remove_dir_all(self.0.join(services::STORE_DIRECTORY)))?;
         absent_is_fine(inbox::remove_files(&self.inbox()))?;
-        // The marker last: until then it is a directory that can be cleared.
-        for file in [world::KEY_FILE, clock_shift::FILE, admin::SOCKET, SECRETS_NEW_FILE, SECRETS_FILE] {
+        // Removes the marker last: if this is interrupted, the directory can still be cleared.
+        for file in [services::KEY_FILE, clock_shift::FILE, admin::SOCKET, SECRETS_NEW_FILE, SECRETS_FILE] {
             absent_is_fine(std::fs::remove_file(self.0.join(file)))?;
         }
         Ok(())
     }
 
-    /// The secrets of the last start; none when there was none, or when the file is damaged.
+    /// Secrets of the last start; none if there was none or the file is damaged.
     #[must_use]
     pub fn secrets(&self) -> Option<Secrets> {
         serde_json::from_slice(&std::fs::read(self.0.join(SECRETS_FILE)).ok()?).ok()
     }
 
-    /// Keeps the secrets, for the owner of the directory alone.
+    /// Stores the secrets in a file that only the user can read.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -148,9 +142,9 @@ impl Directory {
     fn write_marker(&self, content: &[u8]) -> io::Result<()> {
         use io::Write as _;
         let fresh = self.0.join(SECRETS_NEW_FILE);
-        // A process that was killed leaves it.
+        // A killed process may have left it.
         absent_is_fine(std::fs::remove_file(&fresh))?;
-        let mut file = private::create_file(&fresh)?;
+        let mut file = private_files::create_file(&fresh)?;
         file.write_all(content)?;
         file.sync_all()?;
         std::fs::rename(fresh, self.0.join(SECRETS_FILE))
@@ -192,13 +186,13 @@ mod tests {
         own.claim().unwrap();
         assert!(own.path().join(SECRETS_FILE).exists() && own.secrets().is_none());
         own.claim().unwrap();
-        // As `--fresh` leaves it: `node` stays, for it is locked.
+        // As `--fresh` leaves it: `node` stays, because it is locked.
         own.clear().unwrap();
         assert!(own.path().join(NODE_FILE).exists() && !own.path().join(SECRETS_FILE).exists());
         own.claim().unwrap();
         // As a production server leaves it.
         let others = Directory::new(Some(directory.path())).unwrap();
-        for name in [NODE_FILE, world::KEY_FILE] {
+        for name in [NODE_FILE, services::KEY_FILE] {
             std::fs::write(directory.path().join(name), "x").unwrap();
         }
         for refused in [others.claim(), others.clear()] {

@@ -1,13 +1,13 @@
-//! The development inbox: the messages that were caught, as files that survive a restart, within bounds.
+//! The development inbox: captured messages as files that survive a restart, limited in number and size.
 //!
 //! ```text
-//! DATA_DIR/inbox/0000000042.eml    the message as it came
-//! DATA_DIR/inbox/0000000042.json   its [`Entry`]; written last, so an entry always has its message
+//! DATA_DIR/inbox/0000000042.eml    the message as received
+//! DATA_DIR/inbox/0000000042.json   its [`Entry`]; written last, so every entry has its message
 //! ```
 //!
-//! The entries are in memory; messages are read from their files. The oldest messages are removed beyond
-//! [`MESSAGES_MAX`] and [`BYTES_MAX`]. Nothing is synced to disk: the inbox survives the end of the process, and not
-//! necessarily a power failure.
+//! Entries are in memory; messages are read from their files. The oldest messages above [`MESSAGES_MAX`] and
+//! [`BYTES_MAX`] are removed. Files are not synced: the inbox survives the end of the process, but possibly not a power
+//! failure.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,101 +19,93 @@ use jiff::Timestamp;
 use mail::address::Address;
 use mail::received::ParsedReceivedEmail;
 use serde::{Deserialize, Serialize};
-use store::engine::private;
+use store::engine::private_files;
 
-/// Messages kept.
+/// Maximum number of messages.
 const MESSAGES_MAX: usize = 1_000;
-/// Bytes of messages kept.
+/// Maximum size of all messages in bytes.
 const BYTES_MAX: u64 = 256 << 20;
-/// Characters of the text that the list shows.
+/// Characters of a message's text in the list.
 const PREVIEW_CHARS: usize = 140;
-/// Bytes of the text that a search looks at.
+/// Bytes of a message that a search covers.
 const SEARCHED_BYTES: usize = 16 << 10;
 
-/// The extension of a file while it is written.
+/// Extension of a file while it is written.
 const NEW_EXTENSION: &str = "new";
-/// The extensions of the files that the inbox writes.
+/// Extensions of the inbox's files.
 const EXTENSIONS: [&str; 3] = ["eml", "json", NEW_EXTENSION];
 
-/// The verdict about a DKIM signature.
+/// Result of verifying a DKIM signature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignatureResult {
-    /// Who signed (`d=`).
+    /// Signing domain (`d=`).
     pub domain: String,
-    /// The selector (`s=`).
+    /// Selector (`s=`).
     pub selector: String,
-    /// `rsa-sha256`, `ed25519-sha256`.
+    /// `rsa-sha256` or `ed25519-sha256`.
     pub algorithm: String,
     /// `pass`, `fail`, …
     pub result: String,
 }
 
-/// How a message came into the inbox.
+/// How a message reached the inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// Postrider sent it: it was accepted, queued, signed and delivered.
     Delivered,
-    /// A program handed it in at the mail host, without AUTH.
+    /// A program submitted it to the mail host, without AUTH.
     HandedIn,
 }
 
-/// A message that came, before it is in the inbox.
+/// A received message, before it is stored.
 #[derive(Debug, Clone)]
 pub struct NewMessage {
-    /// How it came.
     pub source: Source,
     /// MAIL FROM; none is the null path.
     pub sender: Option<Address>,
     /// RCPT TO.
     pub recipients: Vec<Address>,
-    /// When.
     pub received_at: Timestamp,
-    /// Over TLS.
+    /// True if it was received over TLS.
     pub tls: bool,
-    /// The message.
     pub raw: Bytes,
-    /// Its signatures.
     pub dkim: Vec<SignatureResult>,
 }
 
-/// A message in the inbox: what the list shows.
+/// Summary of a message in the inbox, as the list shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its number, from 1; never used again before the inbox is begun anew.
+    /// Number, from 1; not reused until the inbox is deleted.
     pub id: u64,
-    /// How it came.
     pub source: Source,
-    /// The From field, decoded.
+    /// `From` field, decoded.
     pub from: Option<String>,
-    /// MAIL FROM.
+    /// MAIL FROM; none is the null path.
     pub envelope_from: Option<Address>,
     /// RCPT TO.
     pub to: Vec<Address>,
-    /// The subject, decoded.
+    /// Subject, decoded.
     pub subject: String,
-    /// The beginning of its text.
+    /// Beginning of the text.
     pub preview: String,
-    /// When it came.
     pub received_at: Timestamp,
-    /// Bytes of the message.
+    /// Size of the message in bytes.
     pub size: u64,
-    /// Over TLS.
+    /// True if it was received over TLS.
     pub tls: bool,
-    /// How many files it has.
     pub attachment_count: u64,
-    /// Its signatures.
     pub dkim: Vec<SignatureResult>,
-    /// What a search looks at, in lower case.
+    /// Searchable text in lower case.
     searched: String,
 }
 
 impl Entry {
-    fn new(id: u64, caught: NewMessage, reading: &ParsedReceivedEmail) -> Self {
+    fn new(id: u64, message: NewMessage, reading: &ParsedReceivedEmail) -> Self {
         let text = text_of(reading);
         let heading = &reading.heading;
         let mut searched = format!("{}\n{}\n", heading.from, heading.subject);
-        for address in caught.recipients.iter().chain(&caught.sender) {
+        for address in message.recipients.iter().chain(&message.sender) {
             searched.push_str(&address.to_string());
             searched.push('\n');
         }
@@ -121,28 +113,28 @@ impl Entry {
         searched.truncate(searched.floor_char_boundary(SEARCHED_BYTES));
         Self {
             id,
-            source: caught.source,
+            source: message.source,
             from: Some(heading.from.clone()).filter(|from| !from.is_empty()),
-            envelope_from: caught.sender,
-            to: caught.recipients,
+            envelope_from: message.sender,
+            to: message.recipients,
             subject: heading.subject.clone(),
             preview: text.chars().take(PREVIEW_CHARS).collect(),
-            received_at: caught.received_at,
-            size: caught.raw.len() as u64,
-            tls: caught.tls,
+            received_at: message.received_at,
+            size: message.raw.len() as u64,
+            tls: message.tls,
             attachment_count: heading.attachment_count,
-            dkim: caught.dkim,
+            dkim: message.dkim,
             searched: searched.to_lowercase(),
         }
     }
 
-    /// Whether all these words, in lower case, stand in its addresses, its subject or its text.
+    /// Returns whether addresses, subject or text contain all these lower-case words.
     fn has(&self, words: &[String]) -> bool {
         words.iter().all(|word| self.searched.contains(word.as_str()))
     }
 }
 
-/// The text of a message, of its HTML where it has no other, in one line.
+/// Text of a message in one line, or of its HTML if it has no text.
 fn text_of(reading: &ParsedReceivedEmail) -> String {
     let text = match (&reading.text, &reading.html) {
         (Some(text), _) => text.clone(),
@@ -152,7 +144,7 @@ fn text_of(reading: &ParsedReceivedEmail) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Reads a message. A parser's bug costs the reading and not the message.
+/// Parses a message. A panic of the parser yields an empty result, and the message is kept.
 pub(super) fn read(raw: &Bytes) -> ParsedReceivedEmail {
     let raw = raw.clone();
     std::panic::catch_unwind(move || ParsedReceivedEmail::parse(&raw)).unwrap_or_default()
@@ -160,29 +152,28 @@ pub(super) fn read(raw: &Bytes) -> ParsedReceivedEmail {
 
 #[derive(Debug, Default)]
 struct Messages {
-    /// The newest first.
+    /// Newest first.
     entries: VecDeque<Entry>,
     bytes: u64,
     last_id: u64,
 }
 
-/// The inbox. Its functions read and write files.
+/// The inbox. Its functions block on file I/O.
 #[derive(Debug)]
 pub struct DevInbox {
     directory: PathBuf,
     kept: Mutex<Messages>,
-    /// Another number after each change; begins with the time of the start.
+    /// Changes with every change of the inbox; starts at the time of the start.
     version: std::sync::atomic::AtomicU64,
 }
 
 impl DevInbox {
-    /// Opens the inbox in a directory, which it makes; messages without an entry are removed. Files whose names the inbox
-    /// does not give are left alone.
+    /// Opens or creates the inbox in a directory. Removes messages without an entry, but no files with other names.
     ///
     /// # Errors
-    /// The directory cannot be made or read.
+    /// The directory cannot be created or read.
     pub fn open(directory: PathBuf, now: Timestamp) -> io::Result<Self> {
-        private::create_directory(&directory)?;
+        private_files::create_directory(&directory)?;
         let (mut entries, mut orphans) = (Vec::new(), Vec::new());
         for file in std::fs::read_dir(&directory)? {
             let path = file?.path();
@@ -197,7 +188,7 @@ impl DevInbox {
             }
         }
         for path in orphans {
-            tracing::warn!(path = %path.display(), "removing a file of the inbox that cannot be read");
+            tracing::warn!(path = %path.display(), "removing an unreadable file from the inbox");
             std::fs::remove_file(&path)?;
         }
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.id));
@@ -210,15 +201,15 @@ impl DevInbox {
         Ok(Self { directory, kept: Mutex::new(kept), version })
     }
 
-    /// Puts a message in.
+    /// Stores a message.
     ///
     /// # Errors
     /// Its files cannot be written.
-    pub fn add(&self, caught: NewMessage) -> io::Result<Entry> {
-        let (raw, reading) = (caught.raw.clone(), read(&caught.raw));
+    pub fn add(&self, message: NewMessage) -> io::Result<Entry> {
+        let (raw, reading) = (message.raw.clone(), read(&message.raw));
         let mut kept = self.lock();
         kept.last_id += 1;
-        let entry = Entry::new(kept.last_id, caught, &reading);
+        let entry = Entry::new(kept.last_id, message, &reading);
         let [message, described] = self.files(entry.id);
         write(&message, &raw)?;
         write(&described, &serde_json::to_vec(&entry)?)?;
@@ -233,20 +224,20 @@ impl DevInbox {
         Ok(entry)
     }
 
-    /// The messages, the newest first: those that have all words of a search.
+    /// Lists messages, newest first, that contain all words of a search.
     #[must_use]
     pub fn list(&self, search: &str) -> Vec<Entry> {
         let words: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
         self.lock().entries.iter().filter(|entry| entry.has(&words)).cloned().collect()
     }
 
-    /// How many messages there are.
+    /// Number of messages.
     #[must_use]
     pub fn count(&self) -> usize {
         self.lock().entries.len()
     }
 
-    /// One message and its bytes.
+    /// Returns a message and its content.
     ///
     /// # Errors
     /// Its file cannot be read.
@@ -257,7 +248,7 @@ impl DevInbox {
         Ok(Some((entry.clone(), std::fs::read(message)?.into())))
     }
 
-    /// Removes one message. False when there is none of this number.
+    /// Removes a message. Returns false if it does not exist.
     ///
     /// # Errors
     /// Its files cannot be removed.
@@ -287,7 +278,7 @@ impl DevInbox {
         Ok(())
     }
 
-    /// Another number after each change.
+    /// Returns a number that changes with every change of the inbox.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version.load(std::sync::atomic::Ordering::Acquire)
@@ -301,7 +292,7 @@ impl DevInbox {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file of a message, and that of its entry.
+    /// Files of a message and of its entry.
     fn files(&self, id: u64) -> [PathBuf; 2] {
         ["eml", "json"].map(|extension| self.directory.join(file_name(id, extension)))
     }
@@ -317,7 +308,7 @@ impl DevInbox {
     }
 }
 
-/// The number in the name of a file, where it is a name that the inbox gives.
+/// Parses the number from a file's name, if the inbox uses such a name.
 fn id_in_name(path: &Path) -> Option<u64> {
     let name = path.file_name()?.to_str()?;
     let id: u64 = name.split_once('.')?.0.parse().ok()?;
@@ -328,10 +319,10 @@ fn file_name(id: u64, extension: &str) -> String {
     format!("{id:010}.{extension}")
 }
 
-/// Removes the files of an inbox that is not open, and its directory when nothing else is in it.
+/// Removes the files of an inbox that is not open, and its directory if it is then empty.
 ///
 /// # Errors
-/// The directory is not there, or something cannot be removed.
+/// The directory does not exist, or a file cannot be removed.
 pub(super) fn remove_files(directory: &Path) -> io::Result<()> {
     for file in std::fs::read_dir(directory)? {
         let path = file?.path();
@@ -350,11 +341,11 @@ fn read_entry(path: &Path) -> Option<Entry> {
     path.with_extension("eml").exists().then_some(entry)
 }
 
-/// Writes a file beside its place and moves it there: a reader sees all of it or nothing.
+/// Writes a file atomically: to a temporary name, then renamed.
 fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     use io::Write as _;
     let fresh = path.with_extension(NEW_EXTENSION);
-    private::create_file(&fresh)?.write_all(content)?;
+    private_files::create_file(&fresh)?.write_all(content)?;
     std::fs::rename(fresh, path)
 }
 
@@ -362,7 +353,7 @@ fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn caught(subject: &str) -> NewMessage {
+    fn message(subject: &str) -> NewMessage {
         let raw = format!("From: Ada <ada@example.com>\r\nSubject: {subject}\r\n\r\nHello,\r\n  Wörld\r\n");
         NewMessage {
             source: Source::HandedIn,
@@ -383,26 +374,26 @@ mod tests {
     fn messages_survive_a_restart() {
         let directory = tempfile::tempdir().unwrap();
         let first = open(directory.path());
-        let entry = first.add(caught("one")).unwrap();
+        let entry = first.add(message("one")).unwrap();
         assert_eq!((entry.id, entry.preview.as_str()), (1, "Hello, Wörld"));
-        first.add(caught("two")).unwrap();
+        first.add(message("two")).unwrap();
         assert!(first.remove(1).unwrap() && !first.remove(1).unwrap());
         drop(first);
-        // As a process leaves it that was killed between the two files.
+        // As a process leaves it that was killed between writing the two files.
         std::fs::write(directory.path().join("inbox/0000000009.eml"), "x").unwrap();
         let second = open(directory.path());
         assert!(!directory.path().join("inbox/0000000009.eml").exists());
         let (entry, raw) = second.get(2).unwrap().unwrap();
-        assert_eq!((entry.subject.as_str(), &raw), ("two", &caught("two").raw));
-        assert_eq!(second.add(caught("three")).unwrap().id, 3);
+        assert_eq!((entry.subject.as_str(), &raw), ("two", &message("two").raw));
+        assert_eq!(second.add(message("three")).unwrap().id, 3);
         second.clear().unwrap();
         assert_eq!(std::fs::read_dir(directory.path().join("inbox")).unwrap().count(), 0);
     }
 
     #[test]
-    fn files_of_others_are_left_alone() {
+    fn foreign_files_are_not_touched() {
         let directory = tempfile::tempdir().unwrap();
-        open(directory.path()).add(caught("one")).unwrap();
+        open(directory.path()).add(message("one")).unwrap();
         let at = |name: &str| directory.path().join("inbox").join(name);
         let others = ["notes.txt", "letter.eml", "data.json", "7.eml", "0000000007.txt", "0000000007"];
         for name in others {
@@ -416,11 +407,11 @@ mod tests {
     }
 
     #[test]
-    fn a_search_finds_all_words_wherever_they_stand() {
+    fn a_search_matches_all_words_in_any_order() {
         let directory = tempfile::tempdir().unwrap();
         let inbox = open(directory.path());
-        inbox.add(caught("Invoice 42")).unwrap();
-        inbox.add(caught("Welcome")).unwrap();
+        inbox.add(message("Invoice 42")).unwrap();
+        inbox.add(message("Welcome")).unwrap();
         let found = |search: &str| inbox.list(search).iter().map(|entry| entry.id).collect::<Vec<_>>();
         assert_eq!(found(""), [2, 1]);
         assert_eq!(found("invoice ADA@"), [1]);
@@ -433,7 +424,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let inbox = open(directory.path());
         for _ in 0..=MESSAGES_MAX {
-            inbox.add(caught("x")).unwrap();
+            inbox.add(message("x")).unwrap();
         }
         assert_eq!(inbox.count(), MESSAGES_MAX);
         assert!(inbox.get(1).unwrap().is_none() && inbox.get(2).unwrap().is_some());

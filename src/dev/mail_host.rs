@@ -1,41 +1,41 @@
-//! The mail host of `postrider dev`: it takes mail for anybody, without AUTH.
+//! Mail host of `postrider dev`: accepts mail for any address, without AUTH.
 //!
 //! ```text
-//! RCPT ─► a mailbox here (a receiving domain, a return path)? ─► as in production (smtp::mx)
-//!     └─► anybody else ─► the inbox; recipients of the simulator behave
+//! RCPT ─► local mailbox (receiving domain, return path)? ─► as in production (smtp::mx)
+//!     └─► other addresses ─► the inbox; recipients of the simulator behave as their names say
 //! ```
 //!
-//! What is received for a domain here is shown in the inbox too; what comes back to a return path is not.
+//! Mail received for a local domain is also stored in the inbox; mail to a return path is not.
 
 use mail::address::Address;
 use mail::reply::Severity;
 use queue::inbound::{InboundService, RecipientRoute, UnknownRecipient};
-use smtp::answers::{Hook, HookVerdict, SessionHandler, SmtpMessage};
+use smtp::handler::{Hook, HookVerdict, SessionHandler, SmtpMessage};
 use smtp::mx::MxHandler;
 
 use super::capture::InboxWriter;
 use super::inbox::{NewMessage, Source};
 use super::simulator::Behaviour;
 
-/// Answers for the mail host.
+/// Session handler of the mail host.
 pub struct MailHost {
     inbound: InboundService,
     mx: MxHandler,
     writer: InboxWriter,
 }
 
-/// What is remembered of a session.
+/// State of a session.
 #[derive(Debug, Default)]
 pub struct Session {
     mx: <MxHandler as SessionHandler>::SessionContext,
-    /// Recipients of the transaction that have no mailbox here.
+    /// Recipients of the transaction that have no local mailbox.
     caught: Vec<Address>,
-    /// A recipient of the transaction is at a receiving domain.
+    /// True if a recipient of the transaction is at a receiving domain.
     is_received: bool,
 }
 
 impl MailHost {
-    /// Catches what `mx` would not take.
+    /// Creates a handler that captures mail for recipients that `mx` does not know.
     #[must_use]
     pub fn new(inbound: InboundService, mx: MxHandler, writer: InboxWriter) -> Self {
         Self { inbound, mx, writer }
@@ -80,7 +80,7 @@ impl MailHost {
             None => answer,
             Some(shown) => {
                 let reply = self.writer.write(shown).await;
-                // What is received has an id, which is more to the point.
+                // The reply for received mail has the email's id, which is more useful.
                 if matches!(answer, HookVerdict::Reply(_)) { answer } else { HookVerdict::Reply(reply) }
             }
         }

@@ -1,14 +1,15 @@
-//! Recipients that behave: addresses at `simulator.postrider.test` by which a developer tries what mail hosts do.
+//! Simulated recipients: addresses at `simulator.postrider.test` that show how mail hosts respond.
 //!
 //! ```text
 //! delivered@   250
-//! bounced@     550 5.1.1 at RCPT: the recipient bounces, hard
-//! deferred@    451 4.2.1 at RCPT, at every attempt: the recipient is delayed until it expires
+//! bounced@     550 5.1.1 at RCPT: hard bounce
+//! deferred@    451 4.2.1 at RCPT, at every attempt: the recipient is deferred until it expires
 //! complained@  250, and a complaint (RFC 5965) to the return path, by SMTP
 //! slow@        250, after ten seconds
 //! ```
 //!
-//! A tag is allowed (`bounced+order-42@`). Everything takes the real path: these are replies of the mail host.
+//! A tag is permitted (`bounced+order-42@`). Mail takes the real path; the mail host of `postrider dev` sends these
+//! replies.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -27,39 +28,39 @@ use tokio_util::sync::CancellationToken;
 
 use super::terminal::Terminal;
 
-/// Complaints that wait to be sent.
+/// Maximum number of pending complaints.
 pub const COMPLAINTS_MAX: usize = 256;
-/// Header bytes of the email that a complaint encloses.
+/// Maximum header bytes of the email that a complaint encloses.
 const ENCLOSED_BYTES_MAX: usize = 32 << 10;
-/// How often a complaint is sent while the answer is 4yz: the email may still be under way.
+/// Maximum number of tries while the reply is 4yz: the email's attempt may not be committed yet.
 const TRIES_MAX: u32 = 20;
-/// The pause before the next try.
+/// Delay before the next try.
 const TRY_PAUSE: Duration = Duration::from_millis(250);
-/// How long a conversation with our own mail host may take.
+/// Timeout of an SMTP session with the local mail host.
 const CONVERSATION_MAX: Duration = Duration::from_secs(30);
-/// The longest line of a reply (RFC 5321 4.5.3.1.5 says 512).
+/// Maximum length of a reply line (RFC 5321 4.5.3.1.5 limits it to 512).
 const REPLY_LINE_BYTES_MAX: u64 = 2_048;
 
-/// What a recipient does.
+/// Behaviour of a simulated recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behaviour {
-    /// Takes the message.
+    /// Accepts the message.
     Delivered,
-    /// Is refused for good.
+    /// Refuses permanently.
     Bounced,
-    /// Is refused for now.
+    /// Refuses temporarily.
     Deferred,
-    /// Takes the message and complains about it.
+    /// Accepts the message and complains about it.
     Complained,
-    /// Takes the message after [`Self::SLOW_FOR`].
+    /// Accepts the message after [`Self::SLOW_FOR`].
     Slow,
 }
 
 impl Behaviour {
-    /// How long a slow recipient takes.
+    /// Delay of a slow recipient.
     pub const SLOW_FOR: Duration = Duration::from_secs(10);
 
-    /// What an address does; none when it is not one of the simulator's.
+    /// Behaviour of an address; none if it is not at the simulator's domain.
     #[must_use]
     pub fn of(address: &Address) -> Option<Self> {
         if !simulator::is_simulated(address) {
@@ -75,7 +76,7 @@ impl Behaviour {
         }
     }
 
-    /// The reply to RCPT, where it is not 250.
+    /// Reply to RCPT, if it is not 250.
     #[must_use]
     pub fn refusal(self) -> Option<SmtpReply> {
         match self {
@@ -96,7 +97,7 @@ pub struct Complaint {
 }
 
 impl Complaint {
-    /// A complaint about a message; none about one from the null path, which nobody could be told of.
+    /// Creates a complaint about a message; none if it has the null return path.
     #[must_use]
     pub fn about(return_path: Option<&Address>, raw: &Bytes, clock: &Clock) -> Option<Self> {
         let return_path = return_path?.clone();
@@ -106,10 +107,10 @@ impl Complaint {
         let header = header.trim_end();
         let message = format!(
             "From: Feedback loop <fbl@{DOMAIN}>\r\nTo: <{return_path}>\r\nDate: {date}\r\n\
-             Subject: A recipient calls this message spam\r\nMIME-Version: 1.0\r\n\
+             Subject: A recipient reported this message as spam\r\nMIME-Version: 1.0\r\n\
              Content-Type: multipart/report; report-type=feedback-report; boundary=\"=_simulated\"\r\n\r\n\
              --=_simulated\r\nContent-Type: text/plain; charset=us-ascii\r\n\r\n\
-             complained@{DOMAIN} calls this message spam. (The simulator of postrider dev.)\r\n\r\n\
+             complained@{DOMAIN} reported this message as spam. (Simulated by postrider dev.)\r\n\r\n\
              --=_simulated\r\nContent-Type: message/feedback-report\r\n\r\n\
              Feedback-Type: abuse\r\nUser-Agent: postrider-dev/1\r\nVersion: 1\r\n\
              Original-Mail-From: <{return_path}>\r\nOriginal-Rcpt-To: <complained@{DOMAIN}>\r\n\
@@ -119,7 +120,7 @@ impl Complaint {
         Some(Self { return_path, message })
     }
 
-    /// Hands it in at the mail host: again while the answer is temporary.
+    /// Submits the complaint to the mail host; retries after a temporary reply.
     async fn send(&self, mx: SocketAddr) -> Result<(), String> {
         let mut last = String::new();
         for _ in 0..TRIES_MAX {
@@ -127,7 +128,7 @@ impl Complaint {
                 Ok(Ok(())) => return Ok(()),
                 Ok(Err(HandInError::Refused(reply))) if !reply.starts_with('4') => return Err(reply),
                 Ok(Err(error)) => last = error.to_string(),
-                Err(_) => "our own mail host does not answer".clone_into(&mut last),
+                Err(_) => "the local mail host is not responding".clone_into(&mut last),
             }
             tokio::time::sleep(TRY_PAUSE).await;
         }
@@ -152,7 +153,7 @@ impl Complaint {
     }
 }
 
-/// Why a complaint was not taken.
+/// Errors of submitting a complaint.
 #[derive(Debug, thiserror::Error)]
 enum HandInError {
     #[error("{0}")]
@@ -161,7 +162,7 @@ enum HandInError {
     Io(#[from] std::io::Error),
 }
 
-/// Reads a reply whose code begins with this digit.
+/// Reads a reply; an error if its code does not begin with this digit.
 async fn expect(stream: &mut BufReader<TcpStream>, wanted: char) -> Result<(), HandInError> {
     loop {
         let mut line = String::new();
@@ -176,7 +177,7 @@ async fn expect(stream: &mut BufReader<TcpStream>, wanted: char) -> Result<(), H
     }
 }
 
-/// Sends complaints to our own mail host until `stop`.
+/// Sends complaints to the local mail host until `stop`.
 pub async fn send_complaints(
     mut complaints: mpsc::Receiver<Complaint>,
     mx: SocketAddr,
@@ -195,19 +196,19 @@ pub async fn send_complaints(
         };
         match sent {
             Ok(()) => terminal.complained(format_args!("to {}", complaint.return_path)),
-            Err(why) => terminal.complained(format_args!("not taken: {why}")),
+            Err(why) => terminal.complained(format_args!("failed: {why}")),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use mail::returned::{self, ParsedReport};
+    use mail::bounce::{self, ParsedReport};
 
     use super::*;
 
     #[test]
-    fn addresses_behave() {
+    fn addresses_have_their_behaviour() {
         let of = |address: &str| Behaviour::of(&address.parse().unwrap());
         assert_eq!(of("bounced@simulator.postrider.test"), Some(Behaviour::Bounced));
         assert_eq!(of("Deferred+order-42@Simulator.Postrider.test"), Some(Behaviour::Deferred));
@@ -222,12 +223,12 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_is_read_as_one() {
+    fn a_simulated_complaint_parses_as_a_complaint() {
         let raw = Bytes::from_static(b"From: ada@example.com\r\nMessage-ID: <1@example.com>\r\n\r\n.x\r\n");
         let path: Address = "b-1@rp.example.com".parse().unwrap();
         let complaint = Complaint::about(Some(&path), &raw, &Clock::default()).unwrap();
         assert!(complaint.message.contains("Message-ID: <1@example.com>") && !complaint.message.contains(".x"));
-        let said = returned::parse(complaint.message.as_bytes(), None, None);
+        let said = bounce::parse(complaint.message.as_bytes(), None, None);
         assert!(matches!(said, ParsedReport::Complaint(_)), "{said:?}");
         assert!(Complaint::about(None, &raw, &Clock::default()).is_none());
     }

@@ -1,9 +1,10 @@
-//! A line on the terminal for each request to the API, each attempted delivery and each message handed in.
+//! Activity of the development server on the terminal: a line for each API request, attempted delivery and message
+//! submitted to the mail host.
 
 use std::fmt::Display;
 use std::io::Write as _;
 
-use api::serve::pages::AnsweredRequest;
+use api::serve::static_pages::AnsweredRequest;
 use jiff::tz::TimeZone;
 use mail::address::Address;
 use mail::reply::SmtpReply;
@@ -11,23 +12,23 @@ use queue::clock::Clock;
 
 use super::inbox::{Entry, Source};
 
-/// Characters of a part of a path that is shown whole: an id has 30.
+/// Maximum characters of a path segment that is printed whole; ids have 30.
 const PATH_PART_CHARS: usize = 36;
 
-/// Recipients that a line names.
+/// Maximum number of recipients in a line.
 const RECIPIENTS_SHOWN_MAX: usize = 3;
 
-/// Where lines go. Clones share it.
+/// Prints the lines.
 #[derive(Debug, Clone)]
 pub struct Terminal {
     clock: Clock,
     zone: TimeZone,
-    /// Standard output holds the one JSON line: then lines go to standard error.
+    /// Prints to standard error, because standard output contains only the JSON line.
     json: bool,
 }
 
 impl Terminal {
-    /// With `json`, lines go to standard error.
+    /// With `json`, lines are printed to standard error.
     #[must_use]
     pub fn new(clock: Clock, json: bool) -> Self {
         Self { clock, zone: TimeZone::system(), json }
@@ -35,43 +36,43 @@ impl Terminal {
 
     fn line(&self, line: impl Display) {
         let now = self.clock.now().to_zoned(self.zone.clone()).strftime("%H:%M:%S").to_string();
-        // Nobody may be reading any more.
+        // The output may be closed.
         let _ = match self.json {
             true => writeln!(std::io::stderr(), "{now}  {line}"),
             false => writeln!(std::io::stdout(), "{now}  {line}"),
         };
     }
 
-    /// The API has answered a request.
+    /// Prints a completed API request.
     pub fn request(&self, answered: &AnsweredRequest) {
         let AnsweredRequest { method, uri, status, took } = answered;
         let (path, status) = (without_tokens(uri.path()), status.as_u16());
         self.line(format_args!("{method} {path}  {status}  {} ms", took.as_millis()));
     }
 
-    /// A message is in the inbox.
+    /// Prints a message stored in the inbox.
     pub fn caught(&self, entry: &Entry) {
         let what = match entry.source {
             Source::Delivered => "delivered",
-            Source::HandedIn => "handed in",
+            Source::HandedIn => "submitted",
         };
         let to = some_of(&entry.to);
         let subject = entry.subject.escape_debug();
         self.line(format_args!("{what}  to {to}  \"{subject}\"  message {}", entry.id));
     }
 
-    /// The mail host has refused a recipient.
+    /// Prints a refused recipient.
     pub fn refused(&self, recipient: &Address, reply: &SmtpReply) {
         self.line(format_args!("refused  {recipient}  {reply}"));
     }
 
-    /// A complaint was sent, or why it was not.
+    /// Prints that a complaint was sent, or why it was not.
     pub fn complained(&self, outcome: impl Display) {
         self.line(format_args!("complaint  {outcome}"));
     }
 }
 
-/// The first recipients, and how many more there are.
+/// The first recipients, and the number of the others.
 fn some_of(recipients: &[Address]) -> String {
     let shown: Vec<String> = recipients.iter().take(RECIPIENTS_SHOWN_MAX).map(ToString::to_string).collect();
     let more = recipients.len() - shown.len();
@@ -79,7 +80,7 @@ fn some_of(recipients: &[Address]) -> String {
     shown.join(", ") + &more
 }
 
-/// A path with the tokens of mailed links cut short: they let in whoever has them.
+/// Truncates long segments of a path: the tokens of sign-in links are credentials.
 fn without_tokens(path: &str) -> String {
     let cut = |part: &str| match part.char_indices().nth(PATH_PART_CHARS) {
         Some(_) => format!("{}…", part.chars().take(8).collect::<String>()),
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_cut_short_and_ids_are_not() {
+    fn tokens_are_truncated_but_ids_are_not() {
         let id = "/emails/msg_01kax2vq9d8f7s6a5z4x3c2v1b";
         assert_eq!(without_tokens(id), id);
         let token = format!("/portal/link/{}", "a1B2".repeat(12));

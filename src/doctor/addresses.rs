@@ -1,35 +1,35 @@
-//! Which addresses mail leaves from, as this machine sees them and as the world does.
+//! Source addresses of outgoing mail, as bound locally and as seen by other hosts.
 //!
 //! ```text
-//! [delivery] source_addresses, or what the kernel's routes choose, and [[delivery.pools]]
-//!     ─► public? that one
-//!        private, so behind NAT ─► --address, or the host name's address
+//! [delivery] source_addresses, or the kernel's choice by its routes; and [[delivery.pools]]
+//!     ─► public: the address itself
+//!        private, so behind NAT: --address, or the host name's address
 //! ```
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use crate::config::Config;
 
-/// Any address beyond the default route of each family; nothing is sent there.
+/// Arbitrary addresses beyond the default route of each family; nothing is sent to them.
 const ROUTE_PROBE_TARGETS: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4)), IpAddr::V6(Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 1))];
 
-/// One address that mail leaves from.
+/// A source address of outgoing mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendingAddress {
-    /// Here.
+    /// Address on this machine.
     pub local: IpAddr,
-    /// In the world's eyes; none when a NAT hides it.
+    /// Address that other hosts see; none if NAT hides it.
     pub public: Option<IpAddr>,
 }
 
-/// All of them, one of each family where the system chooses.
+/// All source addresses; one of each family if the system chooses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SendingAddresses(pub Vec<SendingAddress>);
 
 impl SendingAddresses {
-    /// Those that can be known: `given` are the operator's word for what a NAT makes of private ones,
-    /// `forward` the addresses of our host name, taken for it where there is no word.
+    /// Combines local and public addresses. `given` are the public addresses of a NAT that the operator named;
+    /// otherwise `forward`, the addresses of the host name, are assumed.
     #[must_use]
     pub fn new(local: &[IpAddr], given: &[IpAddr], forward: &[IpAddr]) -> Self {
         let of = |local: IpAddr| {
@@ -41,27 +41,27 @@ impl SendingAddresses {
             SendingAddress { local, public: if is_private(local) { translated() } else { Some(local) } }
         };
         let mut sources: Vec<_> = local.iter().copied().map(of).collect();
-        // A private IPv6 address that nothing is known of leads nowhere: mail goes by IPv4.
+        // A private IPv6 address without a known public one is not routable; IPv4 is used instead.
         if sources.iter().any(|source| source.local.is_ipv4()) {
             sources.retain(|source| source.local.is_ipv4() || source.public.is_some());
         }
         Self(sources)
     }
 
-    /// What the world sees.
+    /// All public addresses.
     #[must_use]
     pub fn public(&self) -> Vec<IpAddr> {
         self.0.iter().filter_map(|source| source.public).collect()
     }
 
-    /// Whether this machine itself has none of the public ones.
+    /// Returns whether NAT translates a source address.
     #[must_use]
     pub fn behind_nat(&self) -> bool {
         self.0.iter().any(|source| source.public != Some(source.local))
     }
 }
 
-/// The addresses here that mail leaves from: those configured, else those that the routes choose.
+/// Source addresses on this machine: those configured, or those chosen by the routes.
 #[must_use]
 pub(super) fn local_source_addresses(config: &Config) -> Vec<IpAddr> {
     let mut chosen: Vec<IpAddr> = match config.delivery.source_addresses.is_empty() {
@@ -72,7 +72,7 @@ pub(super) fn local_source_addresses(config: &Config) -> Vec<IpAddr> {
     chosen
 }
 
-/// The address that the kernel would send from; asking it sends nothing.
+/// Source address that the kernel would choose; sends nothing.
 fn kernel_source_for(address: IpAddr) -> Option<IpAddr> {
     let any = if address.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
     let socket = UdpSocket::bind(SocketAddr::new(any, 0)).ok()?;
@@ -80,14 +80,14 @@ fn kernel_source_for(address: IpAddr) -> Option<IpAddr> {
     socket.local_addr().ok().map(|address| address.ip())
 }
 
-/// Whether an interface of this machine has the address: only then can it be bound.
+/// Returns whether an interface of this machine has the address, so that it can be bound.
 #[must_use]
 pub(super) fn has_interface(address: IpAddr) -> bool {
     UdpSocket::bind(SocketAddr::new(address, 0)).is_ok()
 }
 
-/// Whether an address leads nowhere from outside: loopback, link-local, private (RFC 1918, RFC 4193), or a
-/// provider's (RFC 6598).
+/// Returns whether an address is not publicly routable: loopback, link-local, private (RFC 1918, RFC 4193), or shared
+/// address space of providers (RFC 6598).
 #[must_use]
 pub(super) fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nat_is_seen_through_by_word_or_name() {
+    fn a_nat_address_is_known_by_option_or_host_name() {
         let forward = ips(&["2001:db8::5", "203.0.113.5", "10.1.1.1"]);
         let own = SendingAddresses::new(&ips(&["203.0.113.9", "2001:db8::9"]), &[], &forward);
         assert_eq!((own.public(), own.behind_nat()), (ips(&["203.0.113.9", "2001:db8::9"]), false));
@@ -122,13 +122,13 @@ mod tests {
         assert_eq!((hidden.public(), hidden.behind_nat()), (ips(&["203.0.113.5", "2001:db8::5"]), true));
         let told = SendingAddresses::new(&ips(&["10.0.0.2", "fd00::2"]), &ips(&["203.0.113.7"]), &[]);
         assert_eq!(told.public(), ips(&["203.0.113.7"]));
-        assert_eq!(told.0.len(), 1, "a private IPv6 address alone is no way out");
+        assert_eq!(told.0.len(), 1, "a private IPv6 address alone is not routable");
         let unknown = SendingAddresses::new(&ips(&["192.168.1.2"]), &[], &[]);
         assert_eq!((unknown.public(), unknown.0.len()), (Vec::new(), 1));
     }
 
     #[test]
-    fn what_is_bound_is_here() {
+    fn local_and_private_addresses_are_recognised() {
         assert!(has_interface([127, 0, 0, 1].into()) && !has_interface([203, 0, 113, 77].into()));
         assert!(is_private([100, 64, 0, 1].into()) && !is_private([100, 128, 0, 1].into()));
         assert!(is_private("::ffff:10.0.0.1".parse().unwrap()) && is_private("fe80::1".parse().unwrap()));

@@ -1,31 +1,30 @@
-//! `blocklists`: whether our addresses are on a list that many hosts refuse mail by (RFC 5782).
+//! `blocklists`: checks whether the source addresses are on DNS blocklists that many hosts use (RFC 5782).
 //!
 //! ```text
-//! 5.113.0.203.zen.spamhaus.org   A?   nothing: not listed; 127.0.0.x: listed, x says why;
-//!                                     127.255.255.x: the list refuses to say
-//! 2.0.0.127.zen.spamhaus.org     A?   always listed: without it the "nothing" above is worth nothing
+//! 5.113.0.203.zen.spamhaus.org   A?   no records: not listed; 127.0.0.x: listed, x is the reason;
+//!                                     127.255.255.x: the list refuses the query
+//! 2.0.0.127.zen.spamhaus.org     A?   test entry, always listed; if it is missing, "no records" above proves nothing
 //! ```
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use mail::address::DomainName;
 
+use super::context::CheckContext;
 use super::finding::{DoctorFinding, Observations};
 use super::hostname::unknown_address_finding;
-use super::names::OWN_RESOLVER_ADVICE;
-use super::place::CheckContext;
-use super::record::reversed_address;
+use super::name_servers::OWN_RESOLVER_ADVICE;
+use super::zone_lines::reversed_address;
 
 const NAME: &str = "blocklists";
-/// Listed everywhere, for tests (RFC 5782 5).
+/// Test entry of every list (RFC 5782 5).
 const TEST_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
-/// A list.
 struct Blocklist {
     zone: &'static str,
-    /// It lists IPv6 addresses too.
+    /// True if the list includes IPv6 addresses.
     ipv6: bool,
-    /// Where to ask to be taken out.
+    /// Page for removal requests.
     removal: &'static str,
 }
 
@@ -35,7 +34,7 @@ const LISTS: [Blocklist; 3] = [
     Blocklist { zone: "b.barracudacentral.org", ipv6: false, removal: "https://www.barracudacentral.org/lookups" },
 ];
 
-/// What a list says of an address.
+/// Result of a query about an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ListingResult {
     NotListed,
@@ -54,9 +53,9 @@ fn parse_answer(answer: Result<Vec<IpAddr>, String>) -> ListingResult {
     match codes.iter().find(|code| code.octets().starts_with(&[127, 255, 255])) {
         Some(refused) => ListingResult::Refused(*refused),
         None if codes.is_empty() => ListingResult::NotListed,
-        // RFC 5782 2.1: entries are in 127.0.0.0/8; anything else is a resolver that makes answers up.
+        // RFC 5782 2.1: entries are in 127.0.0.0/8. Other addresses are forged by a resolver.
         None if codes.iter().any(|code| !code.is_loopback()) => {
-            ListingResult::NoAnswer("something on the way makes answers up".to_owned())
+            ListingResult::NoAnswer("a resolver forges responses".to_owned())
         }
         None => ListingResult::Listed(codes),
     }
@@ -65,17 +64,17 @@ fn parse_answer(answer: Result<Vec<IpAddr>, String>) -> ListingResult {
 async fn query_list(place: &CheckContext, list: &Blocklist, address: IpAddr) -> ListingResult {
     let name = format!("{}.{}", reversed_address(address), list.zone);
     match name.parse::<DomainName>() {
-        Err(_) => ListingResult::NoAnswer(format!("{name} is no name")),
+        Err(_) => ListingResult::NoAnswer(format!("{name} is not a DNS name")),
         Ok(name) => parse_answer(
             place.resolver.addresses(&name).await.map(|found| found.data).map_err(|error| error.to_string()),
         ),
     }
 }
 
-/// Asks every list about every address.
+/// Queries every list about every address.
 pub(super) async fn check_blocklists(place: &CheckContext) -> DoctorFinding {
     if place.uses_smarthost() {
-        return DoctorFinding::skipped(NAME, "mail leaves by the smarthost: its address counts, not ours");
+        return DoctorFinding::skipped(NAME, "all mail is sent through the smarthost, so its address counts");
     }
     let sources = place.sources.public();
     if sources.is_empty() {
@@ -88,8 +87,8 @@ pub(super) async fn check_blocklists(place: &CheckContext) -> DoctorFinding {
         query_addresses(place, barracuda, &sources)
     );
     let mut notes = Observations::default();
-    for (list, control, said) in [zen, spamcop, barracuda] {
-        judge(&mut notes, list, &control, &said);
+    for (list, control, listing) in [zen, spamcop, barracuda] {
+        judge(&mut notes, list, &control, &listing);
     }
     notes.into_finding(NAME)
 }
@@ -100,63 +99,64 @@ async fn query_addresses<'a>(
     sources: &[IpAddr],
 ) -> (&'a Blocklist, ListingResult, Vec<(IpAddr, ListingResult)>) {
     let control = query_list(place, list, TEST_ADDRESS).await;
-    let mut said = Vec::new();
+    let mut listing = Vec::new();
     for &address in sources.iter().filter(|address| list.ipv6 || address.is_ipv4()) {
-        said.push((address, query_list(place, list, address).await));
+        listing.push((address, query_list(place, list, address).await));
     }
-    (list, control, said)
+    (list, control, listing)
 }
 
-fn judge(notes: &mut Observations, list: &Blocklist, control: &ListingResult, said: &[(IpAddr, ListingResult)]) {
+fn judge(notes: &mut Observations, list: &Blocklist, control: &ListingResult, listing: &[(IpAddr, ListingResult)]) {
     let zone = list.zone;
-    let refused = said.iter().map(|(_, said)| said).chain([control]).find_map(|said| match said {
+    let refused = listing.iter().map(|(_, listing)| listing).chain([control]).find_map(|listing| match listing {
         ListingResult::Refused(code) => Some(*code),
         _ => None,
     });
     if let Some(code) = refused {
-        return notes.warn(format!("{zone} refuses to say ({code}): {}", refusal_text(code)), OWN_RESOLVER_ADVICE);
+        return notes.warn(format!("{zone} refuses queries ({code}): {}", refusal_text(code)), OWN_RESOLVER_ADVICE);
     }
-    for (address, said) in said {
-        match said {
+    for (address, listing) in listing {
+        match listing {
             ListingResult::Listed(codes) => notes.fail(
                 format!("{address} is on {zone}: {}", listing_text(zone, codes)),
-                // A list of where no mail should come from: nothing has happened yet.
+                // The PBL lists addresses that should not send mail; no abuse has been observed.
                 if zone.ends_with("spamhaus.org") && codes.iter().all(|code| matches!(code.octets()[3], 10 | 11)) {
                     format!(
-                        "Ask to be taken out, since this is a mail server: {} (some providers ask for it themselves)",
+                        "Request removal, because this is a mail server: {} (with some providers, they request it)",
                         list.removal
                     )
                 } else {
-                    format!("Find out why before you ask to be taken out, or it comes back: {}", list.removal)
+                    format!("Fix the cause before you request removal, or it will be listed again: {}", list.removal)
                 },
             ),
-            ListingResult::NoAnswer(why) => notes.skip(format!("{zone} says nothing of {address}: {why}")),
+            ListingResult::NoAnswer(why) => notes.skip(format!("{zone} did not answer for {address}: {why}")),
             ListingResult::NotListed if matches!(control, ListingResult::Listed(_)) => {
                 notes.good(format!("{address} is not on {zone}"))
             }
-            ListingResult::NotListed | ListingResult::Refused(_) => notes
-                .skip(format!("{zone} gives no answers here (not even for its test entry): look at {}", list.removal)),
+            ListingResult::NotListed | ListingResult::Refused(_) => {
+                notes.skip(format!("{zone} is not responding (not even for its test entry): look at {}", list.removal))
+            }
         }
     }
 }
 
-/// Spamhaus's words for its refusals.
+/// Meaning of Spamhaus's error codes.
 fn refusal_text(code: Ipv4Addr) -> &'static str {
     match code.octets()[3] {
-        252 => "it does not know the name that was asked",
-        254 => "the question came through a resolver of the public (see the finding `dns`)",
-        255 => "too many questions came from this resolver",
+        252 => "it does not know the queried name",
+        254 => "the query was sent through a public resolver (see `dns`)",
+        255 => "too many queries from this resolver",
         _ => "it does not serve this resolver",
     }
 }
 
 fn listing_text(zone: &str, codes: &[Ipv4Addr]) -> String {
     let spamhaus = |last: u8| match last {
-        2 => "spam was sent from it (SBL)",
-        3 => "mail from it looks like spam, or its names change too often (CSS)",
-        4..=7 => "it looks broken into, a bot or open proxy (XBL)",
-        9 => "its network is in criminal hands (DROP)",
-        10 | 11 => "its provider says that no mail comes from there (PBL)",
+        2 => "it sent spam (SBL)",
+        3 => "its mail looks like spam, or its names change too often (CSS)",
+        4..=7 => "it seems to be compromised: a bot or open proxy (XBL)",
+        9 => "its network is controlled by criminals (DROP)",
+        10 | 11 => "its provider declares that it sends no mail (PBL)",
         _ => "listed",
     };
     if !zone.ends_with("spamhaus.org") {
@@ -177,31 +177,31 @@ mod tests {
                          2.0.0.127.b.barracudacentral.org. A 127.0.0.2\n";
 
     #[tokio::test]
-    async fn lists_are_read() {
-        for (zone, status, said) in [
+    async fn blocklist_responses_are_interpreted() {
+        for (zone, status, expected) in [
             (TESTS.to_owned(), CheckStatus::Ok, "203.0.113.5 is not on zen.spamhaus.org"),
-            (String::new(), CheckStatus::Skipped, "no answers here"),
+            (String::new(), CheckStatus::Skipped, "not responding"),
             (format!("{TESTS}5.113.0.203.zen.spamhaus.org. A 127.0.0.10"), CheckStatus::Failed, "(PBL)"),
             (format!("{TESTS}5.113.0.203.bl.spamcop.net. A 127.0.0.2"), CheckStatus::Failed, "reported"),
             (
                 format!("{TESTS}5.113.0.203.zen.spamhaus.org. A 127.255.255.254"),
                 CheckStatus::Warning,
-                "resolver of the public",
+                "public resolver",
             ),
-            (format!("{TESTS}5.113.0.203.zen.spamhaus.org. A 203.0.113.80"), CheckStatus::Ok, "makes answers up"),
+            (format!("{TESTS}5.113.0.203.zen.spamhaus.org. A 203.0.113.80"), CheckStatus::Ok, "forges responses"),
         ] {
-            let ground = TestDns::new(&zone).await;
-            let found = check_blocklists(&test_context(&ground, "source_addresses = [\"203.0.113.5\"]").await).await;
+            let dns = TestDns::new(&zone).await;
+            let found = check_blocklists(&test_context(&dns, "source_addresses = [\"203.0.113.5\"]").await).await;
             assert_eq!(found.status, status, "{zone}: {found:#?}");
-            assert!(found.found.contains(said), "{zone}: {found:#?}");
+            assert!(found.found.contains(expected), "{zone}: {found:#?}");
         }
     }
 
     #[tokio::test]
     async fn ipv6_is_asked_by_nibbles() {
         let listed = "5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.zen.spamhaus.org. A 127.0.0.3";
-        let ground = TestDns::new(&format!("{TESTS}{listed}")).await;
-        let found = check_blocklists(&test_context(&ground, "source_addresses = [\"2001:db8::5\"]").await).await;
+        let dns = TestDns::new(&format!("{TESTS}{listed}")).await;
+        let found = check_blocklists(&test_context(&dns, "source_addresses = [\"2001:db8::5\"]").await).await;
         assert!(found.status == CheckStatus::Failed && found.found.contains("(CSS)"), "{found:#?}");
     }
 }

@@ -1,11 +1,11 @@
-//! `certificate`: the file that mail clients, mail hosts and API clients are shown.
+//! `certificate`: checks the certificate files that mail clients, mail hosts and API clients are presented with.
 //!
 //! ```text
-//! files readable? ─► key fits? ─► chain in order? ─► names: hostname, the API's host ─► how long yet ─► trusted?
+//! files readable? ─► key matches? ─► chain in order? ─► names: hostname, the API's host ─► validity ─► trusted?
 //! ```
 //!
-//! Mail hosts that send to us take any certificate (RFC 7435), unless a policy says otherwise (MTA-STS, DANE);
-//! mail clients and API clients take a good one only. So what they would refuse has failed.
+//! Sending mail hosts accept any certificate (RFC 7435), unless a policy requires a valid one (MTA-STS, DANE). Mail
+//! clients and API clients accept valid certificates only, so whatever they would refuse is a failure.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
@@ -24,29 +24,29 @@ use rustls::{CertificateError, RootCertStore};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-use super::der;
+use super::context::{CheckContext, join_words};
 use super::finding::{DoctorFinding, Observations};
 use super::hostname::join_lines;
-use super::place::{CheckContext, join_words};
 use super::systemd::{self, UNIT};
+use super::x509;
 use crate::certificate::Certificate;
 use crate::config::Config;
 
 const NAME: &str = "certificate";
-/// Where systemd puts the credentials of the unit.
+/// Directory of the unit's credentials (systemd.exec(5), `LoadCredential=`).
 const CREDENTIALS: &str = "/run/credentials/postrider.service";
-/// Who renews renews by then: ACME clients do it with a third of the lifetime left.
+/// Remaining days below which renewal is overdue: ACME clients renew with a third of the lifetime left.
 const DAYS_LEFT: i64 = 14;
 
-/// Looks at the files that the configuration names.
+/// Checks the files that the configuration names.
 pub(super) async fn check_certificate(place: &CheckContext) -> DoctorFinding {
     let config = &place.config;
     if config.tls.acme.is_some() {
-        let found = "certificates come by ACME: `postrider admin certificate` shows how that stands";
+        let found = "certificates are issued by ACME: `postrider admin certificate` shows their status";
         return DoctorFinding::skipped(NAME, found);
     }
     let (Some(certificate), Some(key)) = (&config.tls.certificate, &config.tls.private_key) else {
-        return DoctorFinding::skipped(NAME, "no certificate is configured, so there is neither submission nor TLS");
+        return DoctorFinding::skipped(NAME, "no certificate is configured, so submission and TLS are disabled");
     };
     let mut notes = Observations::default();
     for file in [certificate, key] {
@@ -54,14 +54,11 @@ pub(super) async fn check_certificate(place: &CheckContext) -> DoctorFinding {
             let found = format!("{}: {error}", file.display());
             match error.kind() {
                 ErrorKind::NotFound if file.starts_with(CREDENTIALS) => {
-                    let found = format!("{}: systemd makes it while {UNIT} runs, and it does not", file.display());
+                    let found = format!("{}: only exists while {UNIT} runs, and it is not running", file.display());
                     notes.warn(found, "systemctl start postrider");
                 }
                 ErrorKind::PermissionDenied => {
-                    notes.warn(
-                        found,
-                        "Run the doctor as root, or as the user that the server runs as: sudo postrider doctor",
-                    );
+                    notes.warn(found, "Run the doctor as root or as the server's user: sudo postrider doctor");
                 }
                 _ => notes.fail(found, renewal_advice(config)),
             }
@@ -73,7 +70,7 @@ pub(super) async fn check_certificate(place: &CheckContext) -> DoctorFinding {
     }
     if is_world_readable(key) {
         notes.warn(
-            format!("everybody on this machine may read the private key {}", key.display()),
+            format!("the private key {} is readable by all users", key.display()),
             format!("chmod o= {}", key.display()),
         );
     }
@@ -88,7 +85,7 @@ fn is_world_readable(key: &Path) -> bool {
     std::fs::metadata(key).is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
 }
 
-/// The names that clients ask for, and why.
+/// Names that clients connect to, with the reason.
 fn required_names(config: &Config) -> Vec<(DomainName, &'static str)> {
     let mut names = vec![(config.hostname.clone(), "mail clients and mail hosts connect to `hostname`")];
     let api = config.api.base_url.as_deref().filter(|_| config.api.tls);
@@ -99,8 +96,8 @@ fn required_names(config: &Config) -> Vec<(DomainName, &'static str)> {
     names
 }
 
-/// How to get one that is right: by ACME from here, or by certbot. Only root may read certbot's files, and the unit does
-/// not run as root: systemd hands them in (systemd.exec(5), LoadCredential=).
+/// Instructions for a valid certificate: by ACME, or by certbot. Only root may read certbot's files, and the unit does
+/// not run as root, so systemd passes them as credentials (systemd.exec(5), `LoadCredential=`).
 fn renewal_advice(config: &Config) -> String {
     let wanted: Vec<String> = required_names(config).iter().map(|(name, _)| format!("-d {name}")).collect();
     let port = if config.api.tls && config.api.listen.iter().any(|listen| listen.port() == 443) {
@@ -110,14 +107,14 @@ fn renewal_advice(config: &Config) -> String {
     };
     let host = &config.hostname;
     format!(
-        "Have postrider get and renew it: put this into the configuration, instead of `certificate` and `private_key` in \
-         [tls], and restart:\n\
+        "Let postrider order and renew it: replace `certificate` and `private_key` in [tls] with these lines, and \
+         restart:\n\
          [tls.acme]\n\
          contact = \"postmaster@{host}\"\n\
          {port}\
-         Or use certbot, and have systemd hand in its files (only root may read them):\n\
+         Or use certbot, and let systemd pass its files (only root may read them):\n\
          certbot certonly --standalone {} --deploy-hook \"systemctl restart postrider\"\n\
-         systemctl edit postrider, with these lines:\n\
+         systemctl edit postrider, and add:\n\
          [Service]\n\
          LoadCredential=tls.crt:/etc/letsencrypt/live/{host}/fullchain.pem\n\
          LoadCredential=tls.key:/etc/letsencrypt/live/{host}/privkey.pem\n\
@@ -130,7 +127,7 @@ fn renewal_advice(config: &Config) -> String {
     )
 }
 
-/// Whether a user who is neither the owner nor in the group may read a file: each directory above it, too.
+/// Returns whether any user may read a file, including search permission on the directories above it.
 fn is_readable_by_all(file: &Path) -> bool {
     let allows =
         |path: &Path, bits: u32| std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & bits == bits);
@@ -138,7 +135,7 @@ fn is_readable_by_all(file: &Path) -> bool {
     allows(&file, 0o004) && file.ancestors().skip(1).all(|directory| allows(directory, 0o001))
 }
 
-/// Fails where the unit's user, made at its start, cannot read one of the files.
+/// Adds a failure if the unit's dynamic user cannot read a file.
 fn readable_by_service(notes: &mut Observations, files: [&Path; 2], config: &Config) {
     for file in files {
         if !file.starts_with(CREDENTIALS) && !is_readable_by_all(file) {
@@ -151,24 +148,26 @@ fn readable_by_service(notes: &mut Observations, files: [&Path; 2], config: &Con
 fn judge(notes: &mut Observations, config: &Config, read: &Certificate, now: Timestamp) {
     let chain: Vec<CertificateDer<'_>> = CertificateDer::pem_slice_iter(&read.chain).flatten().collect();
     let Some((leaf, above)) = chain.split_first() else {
-        return notes.fail("the certificate file holds no certificate (no PEM block)", renewal_advice(config));
+        return notes.fail("the certificate file contains no certificate (no PEM block)", renewal_advice(config));
     };
     match read.server_config(Vec::new()) {
-        Ok(_) => notes.good("the key fits the certificate"),
+        Ok(_) => notes.good("the private key matches the certificate"),
         Err(error) => notes.fail(
             error.to_string(),
-            "Key and certificate must be of one pair, and the server's own certificate the first in the file. They come together: privkey.pem belongs to the fullchain.pem beside it.",
+            "Key and certificate must be one pair, with the server's certificate first in the file. Certbot writes \
+             both into one directory: privkey.pem belongs to the fullchain.pem beside it.",
         ),
     }
-    let facts: Vec<der::CertificateFields> = chain.iter().filter_map(|one| der::parse_certificate(one)).collect();
+    let facts: Vec<x509::CertificateFields> = chain.iter().filter_map(|one| x509::parse_certificate(one)).collect();
     if let [leaf, ..] = &facts[..] {
         judge_lifetime(notes, leaf, now, &renewal_advice(config));
     }
     let in_order = facts.windows(2).all(|two| matches!(two, [one, next] if one.issuer == next.subject));
     if !in_order {
         notes.fail(
-            "the certificates in the file are out of order: some clients cannot make a chain of them",
-            "The server's own first, then the one that issued it, and so on; not the root: cat cert.pem chain.pem > fullchain.pem",
+            "the certificates in the file are out of order: some clients cannot build the chain",
+            "Server certificate first, then the one that issued it, and so on, without the root: \
+             cat cert.pem chain.pem > fullchain.pem",
         );
     }
     judge_names(notes, config, leaf);
@@ -176,19 +175,19 @@ fn judge(notes: &mut Observations, config: &Config, read: &Certificate, now: Tim
     judge_trust(notes, config, (leaf, above), TrustInput { now, self_issued: alone });
 }
 
-fn judge_lifetime(notes: &mut Observations, leaf: &der::CertificateFields, now: Timestamp, renew: &str) {
+fn judge_lifetime(notes: &mut Observations, leaf: &x509::CertificateFields, now: Timestamp, renew: &str) {
     let left = leaf.not_after.duration_since(now);
     let whole = leaf.not_after.duration_since(leaf.not_before);
     let day = |time: Timestamp| time.strftime("%Y-%m-%d").to_string();
     if left.is_negative() {
         notes.fail(format!("the certificate expired on {}", day(leaf.not_after)), renew);
     } else if leaf.not_before > now {
-        let fix = "Is the clock right? See the finding `clock`.";
+        let fix = "Check the system clock; see the finding `clock`.";
         notes.fail(format!("the certificate is not valid before {}", leaf.not_before), fix);
     } else if left < SignedDuration::from_hours(24 * DAYS_LEFT).min(whole / 4) {
         notes.warn(
             format!("the certificate expires on {}, in {} days", day(leaf.not_after), left.as_hours() / 24),
-            format!("Does anything renew it? (systemctl list-timers 'certbot*')\n{renew}"),
+            format!("Check that it is renewed automatically (systemctl list-timers 'certbot*').\n{renew}"),
         );
     } else {
         notes.good(format!("it is valid until {}", day(leaf.not_after)));
@@ -205,7 +204,7 @@ fn judge_names(notes: &mut Observations, config: &Config, leaf: &CertificateDer<
         if fits { covered.push(name) } else { missing.push((name, why)) }
     }
     if !config.mx.listen.is_empty() {
-        // For who publishes it, in a zone that is signed (RFC 7672 3.1.1).
+        // For operators who publish it in a signed zone (RFC 7672 3.1.1).
         let key = Tlsa::public_key_digest(parsed.subject_public_key_info().as_ref());
         notes.good(format!("its TLSA record, for DANE: _25._tcp.{}. TLSA 3 1 1 {key}", config.hostname));
     }
@@ -218,14 +217,14 @@ fn judge_names(notes: &mut Observations, config: &Config, leaf: &CertificateDer<
     }
 }
 
-/// How it is looked at.
+/// Input of the trust check.
 struct TrustInput {
     now: Timestamp,
-    /// One certificate that issued itself.
+    /// True for a single self-signed certificate.
     self_issued: bool,
 }
 
-/// Whether clients with the usual roots would take it. Names and time are told of apart.
+/// Checks whether clients with the public CAs trust the chain. Names and validity are reported elsewhere.
 fn judge_trust(
     notes: &mut Observations,
     config: &Config,
@@ -250,18 +249,18 @@ fn judge_trust(
         Err(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
             let (found, fix) = if above.is_empty() {
                 (
-                    "the file holds the server's certificate alone: without the one that issued it, clients cannot trust it",
-                    "Set `certificate` to the whole chain (fullchain.pem, not cert.pem).",
+                    "the file has only the server's certificate; clients also need the one that issued it",
+                    "Set `certificate` to the whole chain (fullchain.pem instead of cert.pem).",
                 )
             } else {
                 (
-                    "the chain leads to none of the usual roots: only clients that know your own authority take it",
-                    "Right with an authority of your own; otherwise use one that everybody trusts, such as Let's Encrypt.",
+                    "the chain does not end at a public CA: only clients that trust your own CA accept it",
+                    "This is intended with a private CA; otherwise use a public one, such as Let's Encrypt.",
                 )
             };
             notes.warn(found, fix);
         }
-        // Told already, in better words.
+        // Reported by other checks with better texts.
         Err(rustls::Error::InvalidCertificate(
             CertificateError::Expired
             | CertificateError::ExpiredContext { .. }
@@ -282,7 +281,7 @@ mod tests {
     use super::*;
     use crate::config;
 
-    /// A leaf for these names, until 2030-06-01, issued by an authority; PEM of both, and the leaf's key.
+    /// A leaf for these names, valid until 2030-06-01, and its CA as PEM; and the leaf's key.
     fn issued(names: &[&str]) -> (String, String, Vec<u8>) {
         let mut authority = CertificateParams::new(Vec::new()).unwrap();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -308,12 +307,12 @@ mod tests {
     const NOW: &str = "2030-04-01T00:00:00Z";
 
     #[test]
-    fn names_times_keys_and_order_are_looked_at() {
+    fn names_validity_keys_and_order_are_checked() {
         let both = ["mx1.example.net", "api.example.net"];
         let (leaf, authority, key) = issued(&both);
         let good = found(format!("{leaf}{authority}"), key.clone(), NOW);
-        // The authority is ours alone: that is all there is to say.
-        assert!(good.status == CheckStatus::Warning && good.found.starts_with("the chain leads to none"), "{good:#?}");
+        // The CA is private: nothing else is reported.
+        assert!(good.status == CheckStatus::Warning && good.found.starts_with("the chain does not end"), "{good:#?}");
         assert!(good.found.contains("covers mx1.example.net and api.example.net"), "{good:#?}");
         for (now, status, said) in [
             ("2030-07-01T00:00:00Z", CheckStatus::Failed, "expired on 2030-06-01"),
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_not_covered_are_asked_for() {
+    fn names_that_are_not_covered_are_reported() {
         let (leaf, authority, key) = issued(&["*.example.net"]);
         assert!(found(format!("{leaf}{authority}"), key, NOW).found.contains("covers mx1"));
         let (leaf, authority, key) = issued(&["mx1.example.net"]);
@@ -343,7 +342,7 @@ mod tests {
         assert!(found.fix.unwrap().contains("-d mx1.example.net -d api.example.net"));
     }
 
-    /// etc/postrider.service runs as a user that may read nothing of root's.
+    /// The user of etc/postrider.service cannot read files of root.
     #[test]
     fn the_advice_works_for_the_unit() {
         let text = "hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n";
@@ -352,15 +351,15 @@ mod tests {
         assert!(acme < certbot && fix.contains("http_listen = \"[::]:80\""), "{fix}");
         let unit = include_str!("../../etc/postrider.service");
         for line in fix.lines().filter(|line| line.starts_with("LoadCredential=")) {
-            assert!(unit.contains(line), "the unit shows another line than {line}");
+            assert!(unit.contains(line), "the unit lacks this line: {line}");
         }
-        assert!(!fix.contains("reload postrider"), "a reload reads the same credentials again");
+        assert!(!fix.contains("reload postrider"), "a reload does not update credentials");
         let authored = "[tls.acme]\ncontact = \"postmaster@mx1.example.net\"\nhttp_listen = \"[::]:80\"\n";
         config::from_text(&format!("{text}{authored}"), []).unwrap();
     }
 
     #[test]
-    fn files_of_root_alone_are_told() {
+    fn files_that_only_root_can_read_are_reported() {
         let directory = tempfile::tempdir().unwrap();
         let (open, closed) = (directory.path().join("open.pem"), directory.path().join("closed.pem"));
         for (path, mode) in [(&open, 0o644), (&closed, 0o640)] {
@@ -368,7 +367,7 @@ mod tests {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
         }
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
-        assert!(!is_readable_by_all(&open), "its directory is closed");
+        assert!(!is_readable_by_all(&open), "its directory is not accessible");
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         assert!(is_readable_by_all(&open) && !is_readable_by_all(&closed));
         let text = "hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n";

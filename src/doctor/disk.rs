@@ -1,7 +1,7 @@
-//! `disk` and `disk_sync`: where everything lies, how much room there is, and how long "on disk" takes.
+//! `disk` and `disk_sync`: file system and free space of the data directory, and the time of fdatasync.
 //!
-//! Every acknowledgement waits for one fdatasync, shared by all who wait at that moment: its time is the
-//! shortest time that a message takes to be accepted. A disk that is through with it too soon has not done it.
+//! Every accepted message waits for one fdatasync, shared by all messages that wait at that moment, so its duration is
+//! the minimum latency of accepting a message. An implausibly fast disk does not write durably.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -9,30 +9,30 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use store::engine::private;
+use store::engine::private_files;
 use tokio::time::Instant;
 
+use super::context::CheckContext;
 use super::finding::{DoctorFinding, Observations};
-use super::place::CheckContext;
 use crate::config::StoreEngine;
 
-/// Writes measured, and the time in which they must be through.
+/// Maximum number of writes measured, and the maximum time for them.
 const WRITES_MAX: usize = 48;
 const TIME_MAX: Duration = Duration::from_secs(3);
-/// A commit of one small message.
+/// Size of a commit of one small message.
 const WRITE_BYTES: usize = 8 << 10;
-/// No disk with a journal of its own is through sooner; memory is.
+/// No disk syncs faster; memory does.
 const TOO_FAST: Duration = Duration::from_micros(10);
-/// A disk of today takes less; more shows in every answer.
+/// Current disks are faster; a slower one delays every response.
 const SLOW: Duration = Duration::from_millis(20);
-/// A mail server on it does a few commits a second.
+/// With this, a mail server commits only a few times per second.
 const TOO_SLOW: Duration = Duration::from_millis(200);
-/// Beyond the reserve: below it the server soon stops taking mail, or has stopped.
+/// Free space required beyond the reserve; with less, the server soon refuses mail.
 const FREE_BYTES_REQUIRED: u64 = 256 << 20;
-/// Less is little for 30 days of mail.
+/// Free space recommended for 30 days of mail.
 const FREE_BYTES_RECOMMENDED: u64 = 4 << 30;
 
-/// The file system that data lies on.
+/// Type of the file system of the data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileSystemKind {
     Disk,
@@ -40,7 +40,7 @@ enum FileSystemKind {
     Memory,
     /// On another machine (NFS, SMB).
     Network,
-    /// The layers of a container.
+    /// A container's layers.
     Overlay,
 }
 
@@ -55,7 +55,7 @@ impl FileSystemKind {
     }
 }
 
-/// What was seen of it.
+/// Usage of the file system.
 struct DiskUsage {
     free: u64,
     total: u64,
@@ -64,7 +64,7 @@ struct DiskUsage {
     kind: FileSystemKind,
 }
 
-/// The directory, or the one in which it would be made.
+/// Returns the directory, or its nearest parent that exists.
 fn nearest_existing_directory(data_dir: &Path) -> PathBuf {
     let found = data_dir.ancestors().find(|one| one.is_dir());
     found.unwrap_or_else(|| Path::new("/")).to_owned()
@@ -78,86 +78,84 @@ fn disk_usage(directory: &Path) -> std::io::Result<DiskUsage> {
         total: space.f_blocks.saturating_mul(space.f_frsize),
         files_free: space.f_favail,
         files: space.f_files,
-        // Its width and sign are each platform's own; the number is one of 32 bits.
+        // Width and signedness differ by platform; the magic number has 32 bits.
         kind: FileSystemKind::from_magic(magic as u64),
     })
 }
 
-/// Whether there is room, and on what.
+/// Checks free space and type of the file system.
 pub(super) async fn check_disk(place: &CheckContext) -> DoctorFinding {
     let (directory, reserve) = (nearest_existing_directory(&place.config.data_dir), place.config.store.reserve_bytes);
     let looked = tokio::task::spawn_blocking(move || disk_usage(&directory).map_err(|error| (directory, error)));
     match looked.await {
-        Ok(Ok(room)) => judge_space(&place.config.data_dir, reserve, &room),
+        Ok(Ok(usage)) => judge_space(&place.config.data_dir, reserve, &usage),
         Ok(Err((directory, error))) => DoctorFinding::skipped("disk", format!("{}: {error}", directory.display())),
-        Err(_) => DoctorFinding::skipped("disk", "could not be looked at"),
+        Err(_) => DoctorFinding::skipped("disk", "could not be checked"),
     }
 }
 
-/// In the unit that people would say.
+/// Formats a size in MiB or GiB.
 fn human_size(bytes: u64) -> String {
     if bytes >= 10 << 30 { format!("{} GiB", bytes >> 30) } else { format!("{} MiB", bytes >> 20) }
 }
 
-fn judge_space(data_dir: &Path, reserve: u64, room: &DiskUsage) -> DoctorFinding {
+fn judge_space(data_dir: &Path, reserve: u64, usage: &DiskUsage) -> DoctorFinding {
     let mut notes = Observations::default();
     let at = data_dir.display();
-    match room.kind {
+    match usage.kind {
         FileSystemKind::Memory => notes.fail(
-            format!("{at} lies in memory (tmpfs): all mail is lost when the machine stops"),
-            "Set `data_dir` to a directory on a disk, say /var/lib/postrider.",
+            format!("{at} is in memory (tmpfs): all mail is lost when the machine stops"),
+            "Set `data_dir` to a directory on a disk, for example /var/lib/postrider.",
         ),
         FileSystemKind::Network => notes.warn(
-            format!(
-                "{at} lies on another machine (NFS or SMB): locks and fdatasync are as good as that machine's word"
-            ),
-            "Set `data_dir` to a local disk; for several machines: engine = \"postgres\" in [store] (docs/CLUSTER.md).",
+            format!("{at} is on another machine (NFS or SMB): locks and fdatasync depend on that machine"),
+            "Set `data_dir` to a local disk; for several nodes: engine = \"postgres\" in [store] (docs/CLUSTER.md).",
         ),
         FileSystemKind::Overlay => notes.warn(
-            format!("{at} lies in a container's own layer: it goes when the container goes"),
-            format!("Mount a volume there, say: -v postrider:{at}"),
+            format!("{at} is in the container's own layer: it is deleted with the container"),
+            format!("Mount a volume there, for example: -v postrider:{at}"),
         ),
         FileSystemKind::Disk => {}
     }
-    let found = format!("{} of {} are free for {at}", human_size(room.free), human_size(room.total));
+    let found = format!("{} of {} free for {at}", human_size(usage.free), human_size(usage.total));
     let fix = format!(
-        "Make room, or a larger disk: du -xh --max-depth=2 {at} | sort -h | tail; or a shorter `retention` in [store]."
+        "Free space or use a larger disk: du -xh --max-depth=2 {at} | sort -h | tail; or lower `retention` in [store]."
     );
-    if room.free < reserve.saturating_add(FREE_BYTES_REQUIRED) {
-        notes.fail(format!("{found}: the server will soon take no mail"), fix);
-    } else if room.free < FREE_BYTES_RECOMMENDED || room.free < room.total / 20 {
-        notes.warn(format!("{found}, which is little"), fix);
+    if usage.free < reserve.saturating_add(FREE_BYTES_REQUIRED) {
+        notes.fail(format!("{found}: the server will soon refuse mail"), fix);
+    } else if usage.free < FREE_BYTES_RECOMMENDED || usage.free < usage.total / 20 {
+        notes.warn(format!("{found}: low"), fix);
     } else {
         notes.good(found);
     }
-    if room.files > 0 && room.files_free < room.files / 50 {
+    if usage.files > 0 && usage.files_free < usage.files / 50 {
         notes.warn(
-            format!("{} of {} files (inodes) are left", room.files_free, room.files),
-            "Something makes many small files: df -i; du --inodes -x / | sort -n | tail",
+            format!("{} of {} inodes are free", usage.files_free, usage.files),
+            "Find out what creates many small files: df -i; du --inodes -x / | sort -n | tail",
         );
     }
     notes.into_finding("disk")
 }
 
-/// A file that goes when we do.
+/// A temporary file that is deleted on drop.
 struct ScratchFile(PathBuf, File);
 
 impl ScratchFile {
     fn new(directory: &Path) -> std::io::Result<Self> {
         let path = directory.join(format!(".doctor-{}", std::process::id()));
-        let file = private::create_new_file(&path)?;
+        let file = private_files::create_new_file(&path)?;
         Ok(Self(path, file))
     }
 }
 
 impl Drop for ScratchFile {
     fn drop(&mut self) {
-        // Nothing can be done about one that stays, and it hurts nobody.
+        // A remaining file is harmless.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// How long each write took to be on disk.
+/// Measures the duration of each write with fdatasync.
 fn measure_syncs(directory: &Path) -> std::io::Result<Vec<Duration>> {
     let mut scratch = ScratchFile::new(directory)?;
     let (block, began) = ([0x5a; WRITE_BYTES], Instant::now());
@@ -171,10 +169,10 @@ fn measure_syncs(directory: &Path) -> std::io::Result<Vec<Duration>> {
     Ok(times)
 }
 
-/// How long the disk takes.
+/// Measures the duration of fdatasync.
 pub(super) async fn check_disk_sync(place: &CheckContext) -> DoctorFinding {
     if place.config.store.engine == StoreEngine::Postgres {
-        return DoctorFinding::skipped("disk_sync", "the store is a database: its disk is what counts");
+        return DoctorFinding::skipped("disk_sync", "the store is a PostgreSQL database: its disk matters");
     }
     let directory = nearest_existing_directory(&place.config.data_dir);
     let measured = tokio::task::spawn_blocking(move || measure_syncs(&directory).map_err(|error| (directory, error)));
@@ -182,7 +180,7 @@ pub(super) async fn check_disk_sync(place: &CheckContext) -> DoctorFinding {
         Ok(Ok(times)) => judge_sync_times(times),
         Ok(Err((directory, error))) => DoctorFinding::skipped(
             "disk_sync",
-            format!("{}: {error}. Run the doctor as root, or as the user that the server runs as", directory.display()),
+            format!("{}: {error}. Run the doctor as root or as the server's user", directory.display()),
         ),
         Err(_) => DoctorFinding::skipped("disk_sync", "could not be measured"),
     }
@@ -195,21 +193,26 @@ fn judge_sync_times(mut times: Vec<Duration>) -> DoctorFinding {
         return DoctorFinding::skipped("disk_sync", "could not be measured");
     };
     let ms = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1e3);
-    let found = format!("{} writes to disk took {} each (median), {} at most", times.len(), ms(median), ms(worst));
+    let found = format!("{} synced writes took {} each (median), {} at most", times.len(), ms(median), ms(worst));
     if median < TOO_FAST {
         notes.warn(
-            format!("{found}: no disk is so fast. Something on the way says \"on disk\" before it is, and a power cut would lose accepted mail"),
-            "Is it a tmpfs, a file system mounted without barriers (nobarrier), a virtual disk with cache mode \"unsafe\", or eatmydata (LD_PRELOAD)?",
+            format!(
+                "{found}: implausibly fast. A layer reports writes as durable before they are, so a power failure \
+                 would lose accepted mail"
+            ),
+            "Check for a tmpfs, a file system mounted without barriers (nobarrier), a virtual disk with cache mode \
+             \"unsafe\", or eatmydata (LD_PRELOAD).",
         );
     } else if median > TOO_SLOW {
         notes.fail(
-            format!("{found}: each message waits so long to be accepted"),
-            "Put `data_dir` on an SSD or NVMe disk of its own; network disks of small virtual machines are often throttled.",
+            format!("{found}: each message waits this long to be accepted"),
+            "Put `data_dir` on its own SSD or NVMe disk; network disks of small virtual machines are often throttled.",
         );
     } else if median > SLOW {
         notes.warn(
-            format!("{found}: slow; each message waits so long to be accepted"),
-            "An SSD with power-loss protection takes less than 1 ms. Does another program write much on this disk (iostat -x 1)?",
+            format!("{found}: slow; each message waits this long to be accepted"),
+            "An SSD with power-loss protection takes less than 1 ms. Check whether another program writes much to \
+             this disk (iostat -x 1).",
         );
     } else {
         notes.good(found);
@@ -223,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_judged_by_the_middle_one() {
+    fn sync_times_are_judged_by_their_median() {
         let judged = |micros: u64| judge_sync_times(vec![Duration::from_micros(micros); 9]).status;
         assert_eq!(judged(1), CheckStatus::Warning);
         assert_eq!(judged(50), CheckStatus::Ok);
@@ -234,10 +237,10 @@ mod tests {
     }
 
     #[test]
-    fn room_and_what_it_is_on_are_judged() {
+    fn free_space_and_file_system_are_judged() {
         let judged = |free_mib: u64, kind| {
-            let room = DiskUsage { free: free_mib << 20, total: 20 << 30, files_free: 9, files: 10, kind };
-            judge_space(Path::new("/var/lib/postrider"), 64 << 20, &room).status
+            let usage = DiskUsage { free: free_mib << 20, total: 20 << 30, files_free: 9, files: 10, kind };
+            judge_space(Path::new("/var/lib/postrider"), 64 << 20, &usage).status
         };
         assert_eq!(judged(8_000, FileSystemKind::Disk), CheckStatus::Ok);
         assert_eq!(judged(2_000, FileSystemKind::Disk), CheckStatus::Warning);

@@ -1,23 +1,23 @@
-//! What a check found: its status, what was seen, and what to do about it.
+//! Result of a check: status, observations and fixes.
 //!
-//! A check looks at several things (each source address, each file): it writes a [`Notes`] of them, a line
-//! each, and the worst of them is the status of the [`Finding`].
+//! A check observes several things (each source address, each file) and adds an [`Observations`] line for each. The
+//! worst of them is the status of the [`DoctorFinding`].
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// How it stands, from nothing to say to what has to be mended.
+/// Status of a check, in ascending order of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckStatus {
-    /// Not looked at: it does not concern this installation, or could not be seen from here.
+    /// Not checked: not applicable to this installation, or not observable.
     Skipped,
-    /// As it should be.
+    /// Correct.
     Ok,
-    /// Mail flows, but worse than it could, or not for ever.
+    /// Mail flows, but less well than it could, or not for much longer.
     Warning,
-    /// Mail is lost, refused or filtered until this is mended.
+    /// Mail is lost, refused or filtered until this is fixed.
     Failed,
 }
 
@@ -32,23 +32,23 @@ impl fmt::Display for CheckStatus {
     }
 }
 
-/// What a check came to.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DoctorFinding {
-    /// The check's name, which scripts may rely on.
+    /// Name of the check; stable for scripts.
     pub name: &'static str,
-    /// The worst of what it saw.
+    /// The worst status of its observations.
     pub status: CheckStatus,
-    /// What it saw, a line each, the worst first.
+    /// Observations, one line each, the worst first.
     pub found: String,
-    /// What to do, a line each: sentences, and lines to copy.
+    /// Fixes, one line each: sentences, and lines to copy.
     pub fix: Option<String>,
-    /// The lines of `found`, each with how it stands.
+    /// The lines of `found` with their status.
     #[serde(skip)]
     pub notes: Vec<(CheckStatus, String)>,
 }
 
-/// What a check saw so far.
+/// Observations and fixes that a check collects.
 #[derive(Debug, Default)]
 pub(super) struct Observations {
     observations: Vec<(CheckStatus, String)>,
@@ -56,35 +56,35 @@ pub(super) struct Observations {
 }
 
 impl Observations {
-    /// Something as it should be.
+    /// Adds a correct observation.
     pub(super) fn good(&mut self, found: impl Into<String>) {
         self.observations.push((CheckStatus::Ok, found.into()));
     }
 
-    /// Something that was not looked at, and why.
+    /// Adds something that was not checked, with the reason.
     pub(super) fn skip(&mut self, found: impl Into<String>) {
         self.observations.push((CheckStatus::Skipped, found.into()));
     }
 
-    /// Something that could be better, and how.
+    /// Adds a warning with its fix.
     pub(super) fn warn(&mut self, found: impl Into<String>, fix: impl Into<String>) {
         self.add(CheckStatus::Warning, found.into(), fix.into());
     }
 
-    /// Something wrong, and what to do.
+    /// Adds a failure with its fix.
     pub(super) fn fail(&mut self, found: impl Into<String>, fix: impl Into<String>) {
         self.add(CheckStatus::Failed, found.into(), fix.into());
     }
 
     fn add(&mut self, status: CheckStatus, found: String, fix: String) {
         self.observations.push((status, found));
-        // Two addresses may ask for the same.
+        // Several observations may have the same fix.
         if !self.fixes.contains(&fix) {
             self.fixes.push(fix);
         }
     }
 
-    /// The finding; what is wrong is told first.
+    /// Builds the finding, with the worst observations first.
     pub(super) fn into_finding(self, name: &'static str) -> DoctorFinding {
         let Self { observations: mut seen, fixes } = self;
         seen.sort_by_key(|(status, _)| std::cmp::Reverse(*status));
@@ -96,7 +96,7 @@ impl Observations {
 }
 
 impl DoctorFinding {
-    /// Of one thing, which is as it should be.
+    /// A finding with one correct observation.
     #[must_use]
     pub fn good(name: &'static str, found: impl Into<String>) -> Self {
         let mut notes = Observations::default();
@@ -104,7 +104,7 @@ impl DoctorFinding {
         notes.into_finding(name)
     }
 
-    /// Of one thing, which was not looked at.
+    /// A finding that was not checked.
     #[must_use]
     pub fn skipped(name: &'static str, why: impl Into<String>) -> Self {
         let mut notes = Observations::default();
@@ -112,7 +112,7 @@ impl DoctorFinding {
         notes.into_finding(name)
     }
 
-    /// Of one thing that could be better.
+    /// A finding with one warning.
     #[must_use]
     pub fn warning(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
         let mut notes = Observations::default();
@@ -120,7 +120,7 @@ impl DoctorFinding {
         notes.into_finding(name)
     }
 
-    /// Of one thing that is wrong.
+    /// A finding with one failure.
     #[must_use]
     pub fn failed(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
         let mut notes = Observations::default();
@@ -138,11 +138,11 @@ mod tests {
         let mut notes = Observations::default();
         notes.good("one");
         notes.skip("two");
-        notes.fail("three", "mend it");
-        notes.warn("four", "mend it");
+        notes.fail("three", "fix it");
+        notes.warn("four", "fix it");
         let found = notes.into_finding("x");
         assert_eq!((found.status, found.found.as_str()), (CheckStatus::Failed, "three\nfour\none\ntwo"));
-        assert_eq!(found.fix.as_deref(), Some("mend it"));
+        assert_eq!(found.fix.as_deref(), Some("fix it"));
         assert_eq!(Observations::default().into_finding("x").status, CheckStatus::Skipped);
         assert_eq!(
             serde_json::to_string(&DoctorFinding::skipped("dns", "no")).unwrap(),

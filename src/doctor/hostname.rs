@@ -1,24 +1,24 @@
-//! `hostname` and `ptr`: our name leads to us, and our addresses lead back to it.
+//! `hostname` and `ptr`: checks forward and reverse DNS of the host name and the source addresses.
 //!
-//! Receiving hosts look up the PTR record of whoever comes, look up the name that it gives, and expect the
-//! address again (forward-confirmed reverse DNS); and they compare it with what we say in EHLO, which is
-//! `hostname`. Large providers refuse mail without the first, and filter it without the second
-//! (RFC 5321 4.1.4 says only that it may not be the one reason; practice is stricter).
+//! Receiving hosts look up the PTR record of a client's address, then that name's addresses, and expect the address
+//! among them (forward-confirmed reverse DNS). They also compare the name with the EHLO name, which is `hostname`.
+//! Large providers refuse mail if the first fails and filter it if the second differs (RFC 5321 4.1.4 only forbids
+//! refusing for that reason alone; practice is stricter).
 
 use std::net::IpAddr;
 
 use mail::address::DomainName;
 
 use super::addresses::is_private;
+use super::context::{CheckContext, join_words};
 use super::finding::{DoctorFinding, Observations};
-use super::place::{CheckContext, join_words};
-use super::record;
+use super::zone_lines;
 
-/// Top-level names that are never in the public DNS (RFC 6761, RFC 6762, RFC 8375, RFC 9476, and habit).
+/// Top-level names that are not in the public DNS (RFC 6761, RFC 6762, RFC 8375, RFC 9476, and common private names).
 const NON_PUBLIC_TLDS: [&str; 11] =
     ["local", "localhost", "localdomain", "internal", "intranet", "lan", "home", "test", "invalid", "alt", "arpa"];
 
-/// Whether our name is there and leads to us.
+/// Checks that the host name resolves to this machine.
 pub(super) async fn check_hostname(place: &CheckContext) -> DoctorFinding {
     judge_hostname(place)
 }
@@ -28,14 +28,15 @@ fn judge_hostname(place: &CheckContext) -> DoctorFinding {
     let top = name.as_str().rsplit('.').next().unwrap_or_default();
     if name.parent().is_none() || NON_PUBLIC_TLDS.contains(&top) {
         notes.fail(
-            format!("`hostname` is {name}, which is no name of the public DNS: others cannot look it up"),
-            "Set `hostname` to a name in a domain of yours, say hostname = \"mx1.yourdomain.net\", and publish its address.",
+            format!("`hostname` is {name}, which is not in the public DNS: others cannot resolve it"),
+            "Set `hostname` to a name in your own domain, such as hostname = \"mx1.yourdomain.net\", and publish its \
+             address.",
         );
         return notes.into_finding("hostname");
     }
     let forward = match &place.hostname_addresses {
         Err(why) => {
-            notes.fail(why, "See the finding `dns`: ask again when the name server answers.");
+            notes.fail(why, "See the finding `dns`; retry when the name server responds.");
             return notes.into_finding("hostname");
         }
         Ok(forward) => forward,
@@ -47,7 +48,7 @@ fn judge_hostname(place: &CheckContext) -> DoctorFinding {
             if sources.is_empty() {
                 format!("Publish an A record of {name} with this server's public address.")
             } else {
-                join_lines(sources.iter().map(|one| record::address_record(name, *one)))
+                join_lines(sources.iter().map(|one| zone_lines::address_record(name, *one)))
             },
         );
         return notes.into_finding("hostname");
@@ -56,32 +57,33 @@ fn judge_hostname(place: &CheckContext) -> DoctorFinding {
     for &address in forward {
         if is_private(address) {
             let fix = format!("Publish {name} with public addresses only.");
-            notes.fail(format!("{name} is {address}, which is a private address: nobody outside reaches it"), fix);
+            notes.fail(format!("{name} resolves to {address}, a private address that others cannot reach"), fix);
         } else if place.is_ours(address) {
             ours.push(address);
         } else {
             notes.fail(
-                format!("{name} is {address}, which is not this machine's"),
+                format!("{name} resolves to {address}, which is not an address of this machine"),
                 format!(
-                    "Take the record out, or, if a NAT or balancer leads from it to this machine, say so: postrider doctor --address {address}"
+                    "Remove the record; or, if a NAT or load balancer forwards this address to this machine: \
+                     postrider doctor --address {address}"
                 ),
             );
         }
     }
     if !ours.is_empty() {
         let by = if place.sources.behind_nat() {
-            format!("; this machine has {}, so a NAT must lead there and back", join_words(&local_addresses(place)))
+            format!("; this machine has {}, so a NAT must translate both ways", join_words(&local_addresses(place)))
         } else {
-            ", and that is this machine".to_owned()
+            ", this machine".to_owned()
         };
-        notes.good(format!("{name} is {}{by}", join_words(&ours)));
+        notes.good(format!("{name} resolves to {}{by}", join_words(&ours)));
     }
     if !place.uses_smarthost() {
         let unnamed = |source: &&IpAddr| !forward.contains(source) && place.ehlo_name_for(**source) == name;
         for source in sources.iter().filter(unnamed) {
             notes.warn(
-                format!("mail leaves from {source}, which {name} does not name"),
-                record::address_record(name, *source),
+                format!("mail is sent from {source}, to which {name} does not resolve"),
+                zone_lines::address_record(name, *source),
             );
         }
     }
@@ -96,18 +98,18 @@ pub(super) fn join_lines(lines: impl Iterator<Item = String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What the reverse DNS says of one address: the names, each with its own addresses.
+/// Result of a reverse lookup of one address: its names, each with the name's addresses.
 struct ReverseLookup {
     address: IpAddr,
-    /// What we say in EHLO, coming from there.
+    /// EHLO name used with this source address.
     ehlo_name: DomainName,
     names: Result<Vec<(DomainName, Vec<IpAddr>)>, String>,
 }
 
-/// Whether our addresses lead back to our name.
+/// Checks that the source addresses have PTR records with the EHLO name.
 pub(super) async fn check_ptr(place: &CheckContext) -> DoctorFinding {
     if place.uses_smarthost() {
-        return DoctorFinding::skipped("ptr", "mail leaves by the smarthost: its address counts, not ours");
+        return DoctorFinding::skipped("ptr", "all mail is sent through the smarthost, so its address counts");
     }
     let public = place.sources.public();
     if public.is_empty() {
@@ -131,30 +133,27 @@ pub(super) async fn check_ptr(place: &CheckContext) -> DoctorFinding {
     judge_ptr(&seen)
 }
 
-/// A check of public addresses where none is known.
+/// Finding of a check of public addresses when none is known.
 pub(super) fn unknown_address_finding(name: &'static str) -> DoctorFinding {
     DoctorFinding::warning(
         name,
-        "this machine has private addresses only, and the public one is not known",
-        "Publish the address of `hostname`, or say which it is: postrider doctor --address 203.0.113.5",
+        "this machine has private addresses only, and its public address is unknown",
+        "Publish the address of `hostname`, or name it: postrider doctor --address 203.0.113.5",
     )
 }
 
 fn judge_ptr(seen: &[ReverseLookup]) -> DoctorFinding {
-    const WHERE: &str = "Set by whoever gave you the address, in the provider's panel (not in your own zone):";
+    const WHERE: &str = "Set by the provider of the address, usually in its control panel (not in your own zone):";
     let mut notes = Observations::default();
     for ReverseLookup { address, ehlo_name: hostname, names } in seen {
-        let record = format!("{WHERE}\n{}", record::ptr_record(*address, hostname));
+        let record = format!("{WHERE}\n{}", zone_lines::ptr_record(*address, hostname));
         let names = match names {
             Err(why) => {
-                notes.fail(why, "See the finding `dns`: ask again when the name server answers.");
+                notes.fail(why, "See the finding `dns`; retry when the name server responds.");
                 continue;
             }
             Ok(names) if names.is_empty() => {
-                notes.fail(
-                    format!("{address} has no name (no PTR record): large providers refuse mail from it"),
-                    record,
-                );
+                notes.fail(format!("{address} has no PTR record: large providers refuse mail from it"), record);
                 continue;
             }
             Ok(names) => names,
@@ -162,20 +161,23 @@ fn judge_ptr(seen: &[ReverseLookup]) -> DoctorFinding {
         let confirmed: Vec<&DomainName> =
             names.iter().filter(|(_, back)| back.contains(address)).map(|(name, _)| name).collect();
         if confirmed.contains(&hostname) {
-            notes.good(format!("{address} is {hostname}, and back"));
+            notes.good(format!("{address} has the PTR record {hostname}, which resolves to {address}"));
         } else if names.iter().any(|(name, _)| name == hostname) {
             notes.fail(
-                format!("{address} says that it is {hostname}, which is not {address}"),
-                record::address_record(hostname, *address),
+                format!("{address} has the PTR record {hostname}, which does not resolve to {address}"),
+                zone_lines::address_record(hostname, *address),
             );
         } else if let [name, ..] = confirmed[..] {
             notes.warn(
-                format!("{address} is {name}, and we say {hostname} in EHLO: filters count that against us"),
+                format!("{address} has the PTR record {name}, but EHLO says {hostname}: spam filters penalise that"),
                 format!("{record}\nor set hostname = \"{name}\""),
             );
         } else {
             let all: Vec<&DomainName> = names.iter().map(|(name, _)| name).collect();
-            notes.fail(format!("{address} says that it is {}, which does not lead back", join_words(&all)), record);
+            notes.fail(
+                format!("{address} has the PTR record {}, which does not resolve to it", join_words(&all)),
+                record,
+            );
         }
     }
     notes.into_finding("ptr")
@@ -188,58 +190,58 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_name_must_be_there_and_ours() {
+    async fn the_host_name_must_resolve_to_this_machine() {
         for (zone, own, status, said) in [
-            ("mx1.example.net. A 203.0.113.5", "203.0.113.5", CheckStatus::Ok, "that is this machine"),
+            ("mx1.example.net. A 203.0.113.5", "203.0.113.5", CheckStatus::Ok, "this machine"),
             ("", "203.0.113.5", CheckStatus::Failed, "no A or AAAA record"),
-            ("mx1.example.net. A 203.0.113.5", "203.0.113.6", CheckStatus::Failed, "not this machine's"),
+            ("mx1.example.net. A 203.0.113.5", "203.0.113.6", CheckStatus::Failed, "not an address of this machine"),
             ("mx1.example.net. A 10.0.0.7", "203.0.113.6", CheckStatus::Failed, "private address"),
-            ("mx1.example.net. A 203.0.113.5", "10.0.0.2", CheckStatus::Ok, "a NAT must lead there"),
+            ("mx1.example.net. A 203.0.113.5", "10.0.0.2", CheckStatus::Ok, "a NAT must translate"),
             ("$SERVFAIL mx1.example.net", "203.0.113.5", CheckStatus::Failed, "gave no answer"),
         ] {
-            let ground = TestDns::new(zone).await;
-            let found = check_hostname(&test_context(&ground, &format!("source_addresses = [\"{own}\"]")).await).await;
+            let dns = TestDns::new(zone).await;
+            let found = check_hostname(&test_context(&dns, &format!("source_addresses = [\"{own}\"]")).await).await;
             assert_eq!(found.status, status, "{zone} {own}: {found:#?}");
             assert!(found.found.contains(said), "{found:#?}");
         }
-        let ground = TestDns::new("").await;
+        let dns = TestDns::new("").await;
         let found =
-            check_hostname(&test_context(&ground, "source_addresses = [\"203.0.113.5\", \"2001:db8::5\"]").await).await;
+            check_hostname(&test_context(&dns, "source_addresses = [\"203.0.113.5\", \"2001:db8::5\"]").await).await;
         let fix = "mx1.example.net. 3600 IN A 203.0.113.5\nmx1.example.net. 3600 IN AAAA 2001:db8::5";
         assert_eq!(found.fix.as_deref(), Some(fix));
-        let mut inside = test_context(&ground, "").await;
+        let mut inside = test_context(&dns, "").await;
         inside.config.hostname = "mail.lan".parse().unwrap();
-        assert!(check_hostname(&inside).await.found.contains("no name of the public DNS"));
+        assert!(check_hostname(&inside).await.found.contains("not in the public DNS"));
     }
 
     #[tokio::test]
-    async fn addresses_must_lead_back() {
+    async fn addresses_need_matching_ptr_records() {
         for (zone, status, said) in [
-            ("5.113.0.203.in-addr.arpa. PTR mx1.example.net.", CheckStatus::Ok, "and back"),
+            ("5.113.0.203.in-addr.arpa. PTR mx1.example.net.", CheckStatus::Ok, "which resolves to 203.0.113.5"),
             ("", CheckStatus::Failed, "no PTR record"),
-            ("5.113.0.203.in-addr.arpa. PTR static-5.isp.example.", CheckStatus::Failed, "does not lead back"),
+            ("5.113.0.203.in-addr.arpa. PTR static-5.isp.example.", CheckStatus::Failed, "does not resolve to it"),
             (
                 "5.113.0.203.in-addr.arpa. PTR s5.isp.example.\ns5.isp.example. A 203.0.113.5",
                 CheckStatus::Warning,
-                "in EHLO",
+                "but EHLO says",
             ),
             ("$SERVFAIL 5.113.0.203.in-addr.arpa", CheckStatus::Failed, "gave no answer"),
         ] {
-            let ground = TestDns::new(&format!("mx1.example.net. A 203.0.113.5\n{zone}")).await;
-            let found = check_ptr(&test_context(&ground, "source_addresses = [\"203.0.113.5\"]").await).await;
+            let dns = TestDns::new(&format!("mx1.example.net. A 203.0.113.5\n{zone}")).await;
+            let found = check_ptr(&test_context(&dns, "source_addresses = [\"203.0.113.5\"]").await).await;
             assert_eq!(found.status, status, "{zone}: {found:#?}");
             assert!(found.found.contains(said), "{found:#?}");
         }
         let elsewhere = "5.113.0.203.in-addr.arpa. PTR mx1.example.net.\nmx1.example.net. A 203.0.113.6";
-        let ground = TestDns::new(elsewhere).await;
-        let found = check_ptr(&test_context(&ground, "source_addresses = [\"203.0.113.5\"]").await).await;
+        let dns = TestDns::new(elsewhere).await;
+        let found = check_ptr(&test_context(&dns, "source_addresses = [\"203.0.113.5\"]").await).await;
         assert_eq!(found.fix.as_deref(), Some("mx1.example.net. 3600 IN A 203.0.113.5"));
     }
 
     #[tokio::test]
     async fn a_smarthost_has_its_own_address() {
-        let ground = TestDns::new("mx1.example.net. A 203.0.113.5").await;
-        let found = check_ptr(&test_context(&ground, "smarthost = \"relay.example.org:587\"").await).await;
+        let dns = TestDns::new("mx1.example.net. A 203.0.113.5").await;
+        let found = check_ptr(&test_context(&dns, "smarthost = \"relay.example.org:587\"").await).await;
         assert_eq!(found.status, CheckStatus::Skipped);
     }
 }

@@ -1,7 +1,7 @@
-//! `file_limit` and `memory`: what the kernel lets the server have, against what its configuration promises.
+//! `file_limit` and `memory`: compares the kernel's limits with what the configuration may require.
 //!
-//! The limit on open files is the running server's own where it runs (`/proc/PID/limits`; who it is says its
-//! socket), else its unit's, else that of who asks. The server raises the soft limit to the hard one.
+//! The limit on open files is that of the running server (`/proc/PID/limits`, found by its socket), otherwise that of
+//! its unit, otherwise that of this process. The server raises its soft limit to the hard limit.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,27 +9,27 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
+use super::context::CheckContext;
 use super::finding::{DoctorFinding, Observations};
-use super::place::CheckContext;
 use super::systemd;
 use crate::admin::SOCKET;
 use crate::config::Config;
 
-/// Two sockets for each look-up under way, connections to mail hosts, files of the store.
-const OTHER_FILES: u64 = 2 * dns::lookup::LOOKUPS_MAX as u64 + 2_048 + 256;
-/// Nothing can be served with so few: the usual limit of a shell.
+/// Files besides sessions: two sockets per concurrent DNS lookup, connections to mail hosts, files of the store.
+const OTHER_FILES: u64 = 2 * dns::resolver::LOOKUPS_MAX as u64 + 2_048 + 256;
+/// The usual soft limit of a shell, which is too low for a server.
 const FILES_MIN: u64 = 1_024;
-/// What a server takes that has nothing to do, its caches filled.
+/// Memory of an idle server with full caches.
 const MEMORY_BASE: u64 = 256 << 20;
 const SOCKET_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The process of the running server; none when it does not run, or we may not enter its directory.
+/// Process id of the running server; none if it is not running or its directory is not accessible.
 pub(super) async fn running_server_pid(data_dir: &Path) -> Option<i32> {
     let stream = timeout(SOCKET_TIMEOUT, UnixStream::connect(data_dir.join(SOCKET))).await.ok()?.ok()?;
     stream.peer_cred().ok()?.pid()
 }
 
-/// Whose limit it is.
+/// Origin of the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LimitSource {
     Server,
@@ -37,7 +37,7 @@ enum LimitSource {
     OwnProcess,
 }
 
-/// Whether there are files enough.
+/// Checks the limit on open files.
 pub(super) async fn check_file_limit(place: &CheckContext) -> DoctorFinding {
     let running = running_server_pid(&place.config.data_dir).await.and_then(|pid| {
         let text = std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
@@ -58,7 +58,7 @@ fn own_file_limit() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }
 
-/// `Max open files    1024    524288    files`, or `unlimited`.
+/// Parses the soft limit from `Max open files    1024    524288    files`, or `unlimited`.
 fn parse_soft_limit(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     match line.split_whitespace().next()? {
@@ -69,14 +69,14 @@ fn parse_soft_limit(text: &str) -> Option<u64> {
 
 fn judge_files(config: &Config, limit: u64, whose: LimitSource) -> DoctorFinding {
     let sessions = config.submission.sessions_max as u64;
-    let api = if config.api.listen.is_empty() { 0 } else { api::room::CONNECTIONS_MAX as u64 };
+    let api = if config.api.listen.is_empty() { 0 } else { api::state::CONNECTIONS_MAX as u64 };
     let needed = sessions.saturating_add(api).saturating_add(OTHER_FILES);
     let owner = match whose {
         LimitSource::Server => "the running server",
         LimitSource::Unit => "the service",
         LimitSource::OwnProcess => "a server started from here",
     };
-    let found = format!("{owner} may have {limit} files open, and may need {needed} (sessions_max = {sessions})");
+    let found = format!("{owner} can open {limit} files, and may need {needed} (sessions_max = {sessions})");
     let fix = format!(
         "systemctl edit postrider\n[Service]\nLimitNOFILE={}\nor lower `sessions_max` in [submission].",
         needed.max(65_536).next_power_of_two()
@@ -85,22 +85,22 @@ fn judge_files(config: &Config, limit: u64, whose: LimitSource) -> DoctorFinding
     if limit >= needed {
         notes.good(found);
     } else if limit > FILES_MIN {
-        notes.warn(format!("{found}: connections beyond that are lost under load"), fix);
+        notes.warn(format!("{found}: further connections fail under load"), fix);
     } else {
-        notes.fail(format!("{found}: too few for a mail server"), fix);
+        notes.fail(format!("{found}: too low for a mail server"), fix);
     }
     notes.into_finding("file_limit")
 }
 
-/// Whether what may lie in memory has room there.
+/// Checks that the configured memory limits fit into this machine's memory.
 pub(super) async fn check_memory(place: &CheckContext) -> DoctorFinding {
     match std::fs::read_to_string("/proc/meminfo").ok().as_deref().and_then(parse_mem_total) {
-        None => DoctorFinding::skipped("memory", "how much memory this machine has is not known (no /proc/meminfo)"),
+        None => DoctorFinding::skipped("memory", "the memory of this machine is unknown (no /proc/meminfo)"),
         Some(total) => judge_memory(&place.config, total),
     }
 }
 
-/// `MemTotal:        8039156 kB`.
+/// Parses `MemTotal:        8039156 kB`, in bytes.
 fn parse_mem_total(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
@@ -111,15 +111,15 @@ fn judge_memory(config: &Config, total: u64) -> DoctorFinding {
     let outgoing = config.delivery.body_bytes_in_memory_max as u64;
     let needed = incoming.saturating_add(outgoing).saturating_add(MEMORY_BASE);
     let mib = |bytes: u64| bytes >> 20;
-    let found = format!("{} MiB of memory; the server may take some {} MiB", mib(total), mib(needed));
+    let found = format!("{} MiB of memory; the server may use about {} MiB", mib(total), mib(needed));
     let mut notes = Observations::default();
-    // The kernel's cache of the store's files wants some too.
+    // The page cache for the store's files needs memory too.
     if needed <= total / 4 * 3 {
         notes.good(found);
     } else {
         let half = |bytes: u64| bytes.min(total / 8);
         notes.warn(
-            format!("{found} (bytes_in_flight_max and body_bytes_in_memory_max): under load the kernel may kill it"),
+            format!("{found} (bytes_in_flight_max and body_bytes_in_memory_max): under load, the kernel may kill it"),
             format!(
                 "[submission]\nbytes_in_flight_max = {}\n[delivery]\nbody_bytes_in_memory_max = {}",
                 half(incoming).max(config.submission.message_bytes_max),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_counted() {
+    fn the_file_limit_is_parsed_and_judged() {
         assert_eq!(
             parse_soft_limit(
                 "Max cpu time\nMax open files            1024                 524288               files \n"
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_weighed() {
+    fn memory_is_judged() {
         assert_eq!(parse_mem_total("MemTotal:        8039156 kB\nMemFree: 1 kB"), Some(8_039_156 << 10));
         assert_eq!(judge_memory(&config(), 4 << 30).status, CheckStatus::Ok);
         let small = judge_memory(&config(), 512 << 20);

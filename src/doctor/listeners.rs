@@ -1,15 +1,15 @@
-//! `listeners`: what the configuration opens is open, and nothing is open to whom it should not.
+//! `listeners`: checks that configured listeners are open, and that none is exposed unintentionally.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::addresses::is_private;
-use super::dial::{self, GreetingResult};
+use super::context::CheckContext;
 use super::finding::{DoctorFinding, Observations};
+use super::greeting::{self, GreetingResult};
 use super::limits;
-use super::place::CheckContext;
 use crate::config::Config;
 
-/// Far apart: a network that holds two of one family holds nearly everybody.
+/// Pairs of unrelated addresses: a set of networks with both of a pair contains nearly the whole Internet.
 const UNRELATED_ADDRESSES: [[IpAddr; 2]; 2] = [
     [IpAddr::V4(Ipv4Addr::new(9, 9, 9, 9)), IpAddr::V4(Ipv4Addr::new(200, 7, 84, 1))],
     [
@@ -18,7 +18,7 @@ const UNRELATED_ADDRESSES: [[IpAddr; 2]; 2] = [
     ],
 ];
 
-/// Each listener with its name in the configuration.
+/// All listeners with their configuration keys.
 fn configured_listeners(config: &Config) -> Vec<(&'static str, SocketAddr)> {
     let relays = config.relay.iter().flat_map(|relay| &relay.listen).map(|at| ("[[relay]]", *at));
     let submission = config.submission.listen.iter().map(|at| ("[submission] listen", *at));
@@ -28,7 +28,7 @@ fn configured_listeners(config: &Config) -> Vec<(&'static str, SocketAddr)> {
     submission.chain(tls).chain(relays).chain(api).chain(ops).filter(|(_, at)| at.port() != 0).collect()
 }
 
-/// "All addresses" is reached at loopback.
+/// Replaces an unspecified address with loopback.
 fn reachable_address(listen: SocketAddr) -> SocketAddr {
     match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, listen.port()).into(),
@@ -37,56 +37,60 @@ fn reachable_address(listen: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Whether the doors are open, and to whom.
+/// Checks that the listeners are open, and their exposure.
 pub(super) async fn check_listeners(place: &CheckContext) -> DoctorFinding {
     let mut notes = Observations::default();
     judge_exposure(&mut notes, &place.config);
-    let mut knocks = Vec::new();
+    let mut probes = Vec::new();
     for (key, listen) in configured_listeners(&place.config) {
-        // Loopback and own addresses answer at once, or not at all.
-        knocks.push((key, listen, dial::probe_port(reachable_address(listen)).await));
+        // Local addresses respond immediately or not at all.
+        probes.push((key, listen, greeting::probe_port(reachable_address(listen)).await));
     }
     let running = limits::running_server_pid(&place.config.data_dir).await.is_some();
-    judge(&mut notes, &knocks, running);
+    judge(&mut notes, &probes, running);
     notes.into_finding("listeners")
 }
 
-fn judge(notes: &mut Observations, knocks: &[(&'static str, SocketAddr, Result<(), GreetingResult>)], running: bool) {
-    if !running && knocks.iter().all(|(_, _, knock)| knock.is_err()) {
-        return notes.skip("the server is not running (or its directory is not ours to enter): nothing listens");
+fn judge(notes: &mut Observations, probes: &[(&'static str, SocketAddr, Result<(), GreetingResult>)], running: bool) {
+    if !running && probes.iter().all(|(_, _, probe)| probe.is_err()) {
+        return notes.skip("the server is not running (or its data directory is not accessible): no listener is open");
     }
     let open: Vec<String> =
-        knocks.iter().filter(|(_, _, knock)| knock.is_ok()).map(|(_, at, _)| at.to_string()).collect();
+        probes.iter().filter(|(_, _, probe)| probe.is_ok()).map(|(_, at, _)| at.to_string()).collect();
     if !open.is_empty() {
         notes.good(format!("open: {}", open.join(", ")));
     }
-    for (key, at, knock) in knocks {
-        if let Err(heard) = knock {
+    for (key, at, probe) in probes {
+        if let Err(heard) = probe {
             notes.fail(
                 format!("{at} ({key}): {heard}"),
-                format!("Does the server run with this configuration? Is the port another program's? ss -ltnp 'sport = :{}'", at.port()),
+                format!(
+                    "Check that the server runs with this configuration, and that no other program uses the port: \
+                     ss -ltnp 'sport = :{}'",
+                    at.port()
+                ),
             );
         }
     }
 }
 
-/// Doors that stand open to everybody and should not.
+/// Reports listeners that are exposed to the Internet and should not be.
 fn judge_exposure(notes: &mut Observations, config: &Config) {
     let outside = |at: &&SocketAddr| !is_private(at.ip()) || at.ip().is_unspecified();
     for at in config.ops.listen.iter().filter(outside) {
         notes.warn(
-            format!("[ops] listens on {at}: metrics are not for the public"),
-            format!("[ops]\nlisten = \"127.0.0.1:{}\"\nor keep the port closed in the firewall.", at.port()),
+            format!("[ops] listens on {at}: metrics are exposed to other machines"),
+            format!("[ops]\nlisten = \"127.0.0.1:{}\"\nor block the port in the firewall.", at.port()),
         );
     }
     for relay in &config.relay {
-        let everybody = UNRELATED_ADDRESSES
+        let is_open = UNRELATED_ADDRESSES
             .iter()
-            .any(|strangers| strangers.iter().all(|one| relay.networks.iter().any(|network| network.contains(*one))));
-        let Some(at) = relay.listen.iter().find(outside).filter(|_| everybody) else { continue };
+            .any(|addresses| addresses.iter().all(|one| relay.networks.iter().any(|network| network.contains(*one))));
+        let Some(at) = relay.listen.iter().find(outside).filter(|_| is_open) else { continue };
         notes.fail(
-            format!("the relay on {at} takes mail from everybody for the account {}: an open relay", relay.account),
-            "List in `networks` of [[relay]] the hosts that may hand in mail, and nobody else; it is listed as a spam source within hours otherwise.",
+            format!("open relay: {at} accepts mail from any client for the account {}", relay.account),
+            "List only the permitted clients in `networks` of [[relay]]; an open relay is on blocklists within hours.",
         );
     }
 }
@@ -99,7 +103,7 @@ mod tests {
     use crate::config;
 
     #[test]
-    fn doors_that_are_open_to_all_are_told() {
+    fn exposed_listeners_are_reported() {
         let judged = |more: &str| {
             let text = format!("hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n{more}");
             let mut notes = Observations::default();
@@ -118,10 +122,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_open_is_told() {
+    async fn open_and_closed_listeners_are_reported() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let ground = TestDns::new("").await;
-        let mut place = test_context(&ground, "").await;
+        let dns = TestDns::new("").await;
+        let mut place = test_context(&dns, "").await;
         let closed = place.config.api.listen[0];
         assert_eq!(check_listeners(&place).await.status, CheckStatus::Skipped);
         place.config.api.listen = vec![listener.local_addr().unwrap()];

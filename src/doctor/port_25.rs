@@ -1,33 +1,33 @@
-//! `port_25_out` and `port_25_in`: mail can leave, and come.
+//! `port_25_out` and `port_25_in`: checks that port 25 is open for outgoing and incoming mail.
 //!
-//! Out: each source address connects to a well-known mail host (or `--out`) and waits for its greeting. In:
-//! our own public address is connected to; that proves the listener and the machine's own firewall, not the
-//! provider's: only a look from outside does, and the finding says so.
+//! Out: connects from each source address to a well-known mail host (or `--out`) and reads its greeting. In: connects
+//! to this machine's public address. That tests the listener and the local firewall, but not the provider's; only a
+//! connection from outside does, and the finding says so.
 
 use std::net::{IpAddr, SocketAddr};
 
-use dns::mail_hosts::MailHosts;
+use dns::mx::MailHosts;
 use mail::address::DomainName;
 use queue::smarthosts::SmarthostEndpoint;
 
-use super::dial::{self, GreetingResult};
+use super::context::{CheckContext, ProbeHost, join_words};
 use super::finding::{DoctorFinding, Observations};
-use super::place::{CheckContext, ProbeHost, join_words};
+use super::greeting::{self, GreetingResult};
 
-/// Domains whose mail hosts answer everybody, day and night; the second in case it is the first's fault.
+/// Domains with permanently reachable mail hosts; two, in case one of them fails.
 const WELL_KNOWN: [&str; 2] = ["gmail.com", "outlook.com"];
-/// RFC 5321 4.5.4.2.
+/// Port of SMTP (RFC 5321 4.5.4.2).
 const SMTP: u16 = 25;
 
 const BLOCKED: &str = "\
-Port 25 out is blocked on the way: by a firewall here (nft list ruleset), or by the provider.
+Outgoing port 25 is blocked, by a local firewall (nft list ruleset) or by the provider.
 Most clouds block it for new servers, against spam. AWS, Azure, Oracle, Hetzner, Vultr, Linode and others
-open it on request (a support ticket; AWS: \"Request to remove email sending limitations\"), some only for
-customers they know; Google Cloud and DigitalOcean do not. Until then, send through a host on another port:
+unblock it on request (a support ticket; AWS: \"Request to remove email sending limitations\"), some only for
+established customers; Google Cloud and DigitalOcean do not. Until then, send through a relay on another port:
 [delivery]
 smarthost = \"relay.example.net:587\"";
 
-/// One host that was tried.
+/// Result of probing one host.
 struct GreetingProbe {
     from: Option<IpAddr>,
     host: String,
@@ -35,7 +35,7 @@ struct GreetingProbe {
     result: GreetingResult,
 }
 
-/// Whom to try: names with the addresses of each.
+/// Hosts to probe, with their addresses.
 async fn probe_targets(place: &CheckContext) -> Result<Vec<(String, Vec<SocketAddr>)>, String> {
     let port = place.config.delivery.port;
     if let Some(target) = &place.options.out {
@@ -44,7 +44,7 @@ async fn probe_targets(place: &CheckContext) -> Result<Vec<(String, Vec<SocketAd
     }
     if let Some(smarthost) = place.config.delivery.default_smarthost() {
         let mut targets = Vec::new();
-        // The first it is tried at, and the next: two at most are asked at once.
+        // At most two hosts are probed concurrently.
         for one in smarthost.endpoints.into_iter().take(2) {
             targets.push(match one {
                 SmarthostEndpoint::Address(address) => (address.ip().to_string(), vec![address]),
@@ -74,7 +74,7 @@ fn with_port(addresses: &[IpAddr], port: u16) -> Vec<SocketAddr> {
 }
 
 async fn first_mx_host(place: &CheckContext, domain: &str) -> Result<(DomainName, Vec<IpAddr>), String> {
-    let domain: DomainName = domain.parse().map_err(|_| format!("{domain} is no name"))?;
+    let domain: DomainName = domain.parse().map_err(|_| format!("{domain} is not a DNS name"))?;
     let found = place.resolver.mx(&domain).await.map_err(|error| error.to_string())?;
     let MailHosts::Mx(hosts) = found.data else { return Err(format!("{domain} has no MX records")) };
     let host = hosts.into_iter().next().ok_or_else(|| format!("{domain} has no mail host"))?.host;
@@ -82,14 +82,14 @@ async fn first_mx_host(place: &CheckContext, domain: &str) -> Result<(DomainName
     Ok((host, addresses))
 }
 
-/// Whether mail can leave.
+/// Checks outgoing port 25.
 pub(super) async fn check_outgoing(place: &CheckContext) -> DoctorFinding {
     let mut notes = Observations::default();
     let targets = match probe_targets(place).await {
         Ok(targets) => targets,
         Err(why) => {
-            let fix = "See the finding `dns`; or name a host to try: postrider doctor --out HOST:PORT";
-            notes.warn(format!("no mail host to try: {why}"), fix);
+            let fix = "See the finding `dns`; or name a host to probe: postrider doctor --out HOST:PORT";
+            notes.warn(format!("no mail host to probe: {why}"), fix);
             return notes.into_finding("port_25_out");
         }
     };
@@ -98,27 +98,25 @@ pub(super) async fn check_outgoing(place: &CheckContext) -> DoctorFinding {
     for source in &place.sources.0 {
         let is_chosen = configured.iter().any(|(address, _)| *address == source.local);
         let from = is_chosen.then_some(source.local);
-        let dials =
-            targets.iter().filter_map(|(host, addresses)| {
-                let to = *addresses.iter().find(|to| to.is_ipv4() == source.local.is_ipv4())?;
-                Some(async move {
-                    GreetingProbe { from, host: host.clone(), to, result: dial::read_greeting(from, to).await }
-                })
-            });
+        let dials = targets.iter().filter_map(|(host, addresses)| {
+            let to = *addresses.iter().find(|to| to.is_ipv4() == source.local.is_ipv4())?;
+            Some(async move {
+                GreetingProbe { from, host: host.clone(), to, result: greeting::read_greeting(from, to).await }
+            })
+        });
         let tried = join_all(dials.collect()).await;
         asked += tried.len();
         judge_out(&mut notes, &tried, place.uses_smarthost());
     }
     if asked == 0 {
         let hosts: Vec<&String> = targets.iter().map(|(host, _)| host).collect();
-        let fix =
-            "Give the machine an address and a default route, or name another host: postrider doctor --out HOST:PORT";
-        notes.fail(format!("no way from here to {}", join_words(&hosts)), fix);
+        let fix = "Configure an address and a default route, or name another host: postrider doctor --out HOST:PORT";
+        notes.fail(format!("no route from here to {}", join_words(&hosts)), fix);
     }
     notes.into_finding("port_25_out")
 }
 
-/// All at once, in their order: there are two at most.
+/// Awaits at most two futures concurrently; results keep their order.
 async fn join_all<T>(mut dials: Vec<impl Future<Output = T>>) -> Vec<T> {
     match (dials.pop(), dials.pop()) {
         (Some(last), Some(first)) => {
@@ -130,49 +128,52 @@ async fn join_all<T>(mut dials: Vec<impl Future<Output = T>>) -> Vec<T> {
     }
 }
 
-/// One way out is judged by the best that it came to.
+/// Judges one source address by its best result.
 fn judge_out(notes: &mut Observations, tried: &[GreetingProbe], smarthost: bool) {
     let by = |one: &GreetingProbe| one.from.map_or_else(String::new, |from| format!(" from {from}"));
     let greets =
         |one: &&GreetingProbe| matches!(&one.result, GreetingResult::Greeting(line) if line.starts_with("220"));
     if let Some(one) = tried.iter().find(greets) {
-        let GreetingProbe { host, to, result: heard, .. } = one;
-        return match heard {
+        let GreetingProbe { host, to, result: greeting, .. } = one;
+        return match greeting {
             GreetingResult::Greeting(line) if is_intercepted(host, line) => notes.warn(
-                format!("{host} [{to}]{} {heard}, which does not look like {host}: something on the way answers in its place", by(one)),
-                "Ask the provider whether it redirects port 25 (a \"transparent\" mail proxy), and to stop it for this server.",
+                format!(
+                    "{host} [{to}]{} {greeting}, which is not its own greeting: a proxy intercepts the connection",
+                    by(one)
+                ),
+                "Ask the provider whether a transparent proxy redirects port 25, and to disable it for this server.",
             ),
-            _ => notes.good(format!("{host} [{to}]{} {heard}", by(one))),
+            _ => notes.good(format!("{host} [{to}]{} {greeting}", by(one))),
         };
     }
     let Some(one) = tried.first() else { return };
-    let GreetingProbe { host, to, result: heard, .. } = one;
-    let found = format!("{host} [{to}]{}: {heard}", by(one));
-    match heard {
+    let GreetingProbe { host, to, result: greeting, .. } = one;
+    let found = format!("{host} [{to}]{}: {greeting}", by(one));
+    match greeting {
         GreetingResult::Greeting(_) => notes.fail(
-            format!("{found}, so it does not want us"),
-            "It turns this address away: read what it says, and see the findings `ptr` and `blocklists`.",
+            format!("{found}, so it refuses this server"),
+            "Its reply says why; see also the findings `ptr` and `blocklists`.",
         ),
         GreetingResult::Failed(_) => notes.fail(
             found,
-            "Nothing was sent: is the address in `source_addresses` this machine's, and is there a default route (ip route)?",
+            "Nothing was sent: check that `source_addresses` are on this machine, and the default route (ip route).",
         ),
         _ if smarthost => notes.fail(
             found,
-            "Check `smarthost` in [delivery], and that the relay lets this server in (firewall, port, listed networks).",
+            "Check `smarthost` in [delivery], and that the relay permits this server (firewall, port, networks).",
         ),
         _ => notes.fail(found, BLOCKED),
     }
 }
 
-/// A well-known host greets with a name of its own; another name under 220 is somebody in between.
+/// Returns whether a greeting lacks the name of a well-known host, so that a proxy must have sent it.
 fn is_intercepted(host: &str, line: &str) -> bool {
     let known = [("google.com", "google"), ("outlook.com", "outlook")];
     let line = line.to_ascii_lowercase();
     known.iter().any(|(domain, word)| host.ends_with(domain) && !line.contains(word))
 }
 
-/// The listeners that the configuration has on port 25.
+/// Configured listeners on port 25.
 fn smtp_listeners(place: &CheckContext) -> Vec<SocketAddr> {
     let config = &place.config;
     let relays = config.relay.iter().flat_map(|relay| &relay.listen);
@@ -180,57 +181,64 @@ fn smtp_listeners(place: &CheckContext) -> Vec<SocketAddr> {
     relays.chain(submission).copied().filter(|listen| listen.port() == SMTP).collect()
 }
 
-/// Whether mail can come.
+/// Checks incoming port 25.
 pub(super) async fn check_incoming(place: &CheckContext) -> DoctorFinding {
     let public = place.sources.public();
-    let mut heard = Vec::new();
+    let mut greeting = Vec::new();
     for address in public.iter().copied().take(4) {
-        heard.push((address, dial::read_greeting(None, SocketAddr::new(address, SMTP)).await));
+        greeting.push((address, greeting::read_greeting(None, SocketAddr::new(address, SMTP)).await));
     }
-    judge_in(&place.config.hostname, &smtp_listeners(place), &heard, place.sources.behind_nat())
+    judge_in(&place.config.hostname, &smtp_listeners(place), &greeting, place.sources.behind_nat())
 }
 
 fn judge_in(
     hostname: &DomainName,
     listeners: &[SocketAddr],
-    heard: &[(IpAddr, GreetingResult)],
+    greeting: &[(IpAddr, GreetingResult)],
     nat: bool,
 ) -> DoctorFinding {
-    let outside = format!("Only a look from outside proves it. On another machine: nc -vz {hostname} 25");
+    let outside = format!("This can only be verified from outside. On another machine, run: nc -vz {hostname} 25");
     if listeners.is_empty() {
-        let answers = heard.iter().find(|(_, heard)| matches!(heard, GreetingResult::Greeting(_)));
+        let answers = greeting.iter().find(|(_, greeting)| matches!(greeting, GreetingResult::Greeting(_)));
         return match answers {
-            Some((address, heard)) => {
+            Some((address, greeting)) => {
                 let mut notes = Observations::default();
-                notes.good(format!("{address}:25 {heard}; it is another program's: no listener of ours has port 25"));
+                notes.good(format!(
+                    "{address}:25 {greeting}; another program listens there, since no listener is configured"
+                ));
                 notes.into_finding("port_25_in")
             }
             None => DoctorFinding::skipped(
                 "port_25_in",
-                "no listener of ours has port 25, so no mail comes in and no bounces come back",
+                "no listener is configured on port 25, so no mail and no bounces are received",
             ),
         };
     }
     let mut notes = Observations::default();
     if listeners.iter().all(|listen| listen.ip().is_loopback()) {
         notes.warn(
-            format!("port 25 is listened on at {} alone, which nobody outside reaches", join_words(listeners)),
-            "Listen on all addresses: listen = [\"[::]:25\"] (with \"0.0.0.0:25\" where that does not take IPv4 too).",
+            format!("port 25 is only open on {}, which others cannot reach", join_words(listeners)),
+            "Listen on all addresses: listen = [\"[::]:25\"] (and \"0.0.0.0:25\", if that does not include IPv4).",
         );
         return notes.into_finding("port_25_in");
     }
-    if heard.is_empty() {
-        notes.skip(format!("the public address is not known. {outside}"));
+    if greeting.is_empty() {
+        notes.skip(format!("the public address is unknown. {outside}"));
     }
-    for (address, heard) in heard {
-        match heard {
+    for (address, greeting) in greeting {
+        match greeting {
             GreetingResult::Greeting(line) if line.starts_with("220") => {
-                notes.good(format!("{address}:25 {heard}, as seen from this machine. {outside}"));
+                notes.good(format!("{address}:25 {greeting}, as seen from this machine. {outside}"));
             }
-            _ if nat => notes.skip(format!("{address}:25: {heard}; many a NAT does not lead back from inside. {outside}")),
+            _ if nat => {
+                notes.skip(format!("{address}:25: {greeting}; NAT may not support connections from inside. {outside}"))
+            }
             _ => notes.fail(
-                format!("{address}:25: {heard}"),
-                format!("Is the server running, and does the firewall let port 25 in?\nnft add rule inet filter input tcp dport 25 accept\n{outside}"),
+                format!("{address}:25: {greeting}"),
+                format!(
+                    "Check that the server runs and that the firewall permits port 25:\n\
+                     nft add rule inet filter input tcp dport 25 accept\n{outside}"
+                ),
             ),
         }
     }
@@ -261,11 +269,11 @@ mod tests {
     #[tokio::test]
     async fn the_greeting_is_read() {
         for (greeting, status, said) in [
-            ("220 mx.example.org ESMTP\r\n", CheckStatus::Ok, "said \"220 mx.example.org ESMTP\""),
-            ("554 5.7.1 go away\r\n", CheckStatus::Failed, "does not want us"),
+            ("220 mx.example.org ESMTP\r\n", CheckStatus::Ok, "responded \"220 mx.example.org ESMTP\""),
+            ("554 5.7.1 go away\r\n", CheckStatus::Failed, "refuses this server"),
         ] {
-            let (ground, to) = (TestDns::new("").await, says(greeting).await);
-            let mut place = test_context(&ground, "source_addresses = [\"127.0.0.1\"]").await;
+            let (dns, to) = (TestDns::new("").await, says(greeting).await);
+            let mut place = test_context(&dns, "source_addresses = [\"127.0.0.1\"]").await;
             place.options.out = Some(to.to_string().parse().unwrap());
             let found = check_outgoing(&place).await;
             assert_eq!(found.status, status, "{found:#?}");
@@ -274,14 +282,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_port_that_nobody_opens_is_told_in_plain_words() {
+    async fn a_closed_port_is_reported_with_advice() {
         let closed = {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             listener.local_addr().unwrap()
         };
-        let ground = TestDns::new("gmail.com. MX 10 mx.google.com.\nmx.google.com. A 127.0.0.1").await;
+        let dns = TestDns::new("gmail.com. MX 10 mx.google.com.\nmx.google.com. A 127.0.0.1").await;
         let more = format!("source_addresses = [\"127.0.0.1\"]\nport = {}", closed.port());
-        let found = check_outgoing(&test_context(&ground, &more).await).await;
+        let found = check_outgoing(&test_context(&dns, &more).await).await;
         assert_eq!(found.status, CheckStatus::Failed);
         assert!(found.found.starts_with("mx.google.com [127.0.0.1:"), "{found:#?}");
         assert!(found.fix.unwrap().contains("Most clouds block it"));
@@ -290,19 +298,19 @@ mod tests {
     }
 
     #[test]
-    fn somebody_in_between_is_seen() {
+    fn an_intercepting_proxy_is_detected() {
         assert!(!is_intercepted("gmail-smtp-in.l.google.com", "220 mx.google.com ESMTP x - gsmtp"));
         assert!(is_intercepted("gmail-smtp-in.l.google.com", "220 smtp.isp.example ESMTP Postfix"));
         assert!(!is_intercepted("mx.example.org", "220 other.example ESMTP"));
     }
 
     #[test]
-    fn what_listens_is_reached_or_not() {
+    fn port_25_is_judged_by_its_greeting() {
         let hostname = "mx1.example.net".parse().unwrap();
         let (own, any) = ("203.0.113.5".parse().unwrap(), ["[::]:25".parse().unwrap()]);
         let line = || GreetingResult::Greeting("220 mx1.example.net".to_owned());
         let judged =
-            |listen: &[SocketAddr], heard: GreetingResult, nat| judge_in(&hostname, listen, &[(own, heard)], nat);
+            |listen: &[SocketAddr], greeting: GreetingResult, nat| judge_in(&hostname, listen, &[(own, greeting)], nat);
         assert_eq!(judged(&any, line(), false).status, CheckStatus::Ok);
         assert_eq!(judged(&any, GreetingResult::TimedOut, false).status, CheckStatus::Failed);
         assert_eq!(judged(&any, GreetingResult::TimedOut, true).status, CheckStatus::Skipped);

@@ -1,10 +1,10 @@
-//! Whether what others have to say reaches us.
+//! `postmaster` and `dmarc_reports`: checks that complaints and reports of others reach this server.
 //!
-//! `postmaster`: people write to `postmaster` and `abuse` at any host that mail comes from (RFC 5321 4.5.1, RFC 2142).
+//! `postmaster`: people write to `postmaster` and `abuse` at every host that sends mail (RFC 5321 4.5.1, RFC 2142).
 //!
-//! `dmarc_reports`: whether receivers may send us what they report about customers' domains. The record that customers are given sends DMARC reports to `dmarc@{return_path_host}`, which is no address in
-//! their own domain: a receiver sends there only what the other side has asked for, by a record for each domain or
-//! one for all (RFC 7489 7.1).
+//! `dmarc_reports`: the record that customers publish sends DMARC reports to `dmarc@{return_path_host}`, an address
+//! outside of their own domain. Receivers send reports there only if the target domain authorizes it, by a record for
+//! each customer domain or a wildcard (RFC 7489 7.1).
 //!
 //! ```text
 //! _dmarc.customer.example                           TXT "v=DMARC1; p=none; rua=mailto:dmarc@{return_path_host}"
@@ -13,35 +13,41 @@
 
 use mail::address::DomainName;
 
+use super::context::CheckContext;
 use super::finding::{DoctorFinding, Observations};
-use super::place::CheckContext;
-use super::record;
+use super::zone_lines;
 
-/// Any customer's: the record is one for all.
+/// An arbitrary customer's name, which the wildcard record must match.
 const PROBE: &str = "customer.example._report._dmarc";
 
-/// Whether somebody reads what is written to us.
+/// Checks that mail to postmaster and abuse is forwarded.
 pub(super) async fn check_postmaster(place: &CheckContext) -> DoctorFinding {
     let (mx, hostname) = (&place.config.mx, &place.config.hostname);
     if mx.listen.is_empty() {
-        return DoctorFinding::skipped("postmaster", "no mail is taken in here");
+        return DoctorFinding::skipped("postmaster", "this server does not receive mail");
     }
     let mut notes = Observations::default();
     match &mx.postmaster {
-        Some(address) => notes.good(format!("mail to postmaster@{hostname} and abuse@{hostname} goes to {address}")),
+        Some(address) => {
+            notes.good(format!("mail to postmaster@{hostname} and abuse@{hostname} is forwarded to {address}"));
+        }
         None => notes.warn(
-            format!("mail to postmaster@{hostname} and abuse@{hostname} is refused: who has a complaint is not heard (RFC 5321 4.5.1, RFC 2142)"),
-            "Set `postmaster` in [mx] to an address that somebody reads, and `sandbox_sender` in [service], from whose domain it is passed on.",
+            format!(
+                "mail to postmaster@{hostname} and abuse@{hostname} is refused, so complaints do not reach you \
+                 (RFC 5321 4.5.1, RFC 2142)"
+            ),
+            "Set `postmaster` in [mx] to an address that you read, and `sandbox_sender` in [service], from whose \
+             domain mail is forwarded.",
         ),
     }
     notes.into_finding("postmaster")
 }
 
-/// Whether the record for all is there.
+/// Checks that the wildcard record authorizes DMARC reports.
 pub(super) async fn check_dmarc_reports(place: &CheckContext) -> DoctorFinding {
     let host = place.config.return_path_host();
     let Ok(name) = host.child(PROBE) else {
-        return DoctorFinding::skipped("dmarc_reports", format!("{host} is too long a name to ask below it"));
+        return DoctorFinding::skipped("dmarc_reports", format!("{host} is too long to query a name below it"));
     };
     judge(&host, place.resolver.txt(&name).await.map(|found| found.data).map_err(|error| error.to_string()))
 }
@@ -52,18 +58,21 @@ fn judge(host: &DomainName, found: Result<Vec<String>, String>) -> DoctorFinding
         let first = text.split(';').next().unwrap_or_default();
         first.split_whitespace().collect::<String>().eq_ignore_ascii_case("v=dmarc1")
     };
-    let fix = record::wildcard_txt_record(&format!("_report._dmarc.{host}"), "v=DMARC1");
+    let fix = zone_lines::wildcard_txt_record(&format!("_report._dmarc.{host}"), "v=DMARC1");
     match found {
-        Err(why) => notes.warn(why, "See the finding `dns`: ask again when the name server answers."),
+        Err(why) => notes.warn(why, "See the finding `dns`; retry when the name server responds."),
         Ok(texts) if texts.iter().any(is_leave) => {
             notes.good(format!("DMARC reports about customers' domains may be sent to dmarc@{host}"));
         }
         Ok(texts) if texts.is_empty() => notes.warn(
-            format!("receivers are not told that dmarc@{host} takes DMARC reports about other domains, so most send none (RFC 7489 7.1)"),
+            format!(
+                "no record authorizes DMARC reports about other domains to dmarc@{host}, so most receivers send none \
+                 (RFC 7489 7.1)"
+            ),
             fix,
         ),
         Ok(_) => notes.warn(
-            format!("what stands below _report._dmarc.{host} is no leave to send DMARC reports here (RFC 7489 7.1)"),
+            format!("the record below _report._dmarc.{host} does not authorize DMARC reports (RFC 7489 7.1)"),
             format!("Replace it: {fix}"),
         ),
     }
@@ -77,33 +86,33 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn somebody_reads_what_is_written_to_us() {
-        let ground = TestDns::new("").await;
-        assert_eq!(check_postmaster(&test_context(&ground, "").await).await.status, CheckStatus::Skipped);
+    async fn postmaster_must_be_configured() {
+        let dns = TestDns::new("").await;
+        assert_eq!(check_postmaster(&test_context(&dns, "").await).await.status, CheckStatus::Skipped);
         let open = "[tls]\ncertificate = \"c.pem\"\nprivate_key = \"k.pem\"\n[mx]\nlisten = \"127.0.0.1:25\"\n";
-        let nobody = check_postmaster(&test_context_with(&ground, open).await).await;
+        let nobody = check_postmaster(&test_context_with(&dns, open).await).await;
         assert_eq!(nobody.status, CheckStatus::Warning, "{nobody:#?}");
         let somebody =
             format!("{open}postmaster = \"you@example.org\"\n[service]\nsandbox_sender = \"hi@example.net\"\n");
-        assert_eq!(check_postmaster(&test_context_with(&ground, &somebody).await).await.status, CheckStatus::Ok);
+        assert_eq!(check_postmaster(&test_context_with(&dns, &somebody).await).await.status, CheckStatus::Ok);
     }
 
     #[tokio::test]
-    async fn reports_need_leave_to_come() {
+    async fn dmarc_reports_need_an_authorizing_record() {
         for (zone, status, said) in [
             ("*._report._dmarc.rp.mx1.example.net. TXT \"v=DMARC1\"", CheckStatus::Ok, "may be sent"),
             ("customer.example._report._dmarc.rp.mx1.example.net. TXT \"V = dmarc1;\"", CheckStatus::Ok, "may be sent"),
-            ("", CheckStatus::Warning, "most send none"),
-            ("*._report._dmarc.rp.mx1.example.net. TXT \"v=spf1 -all\"", CheckStatus::Warning, "is no leave"),
+            ("", CheckStatus::Warning, "most receivers send none"),
+            ("*._report._dmarc.rp.mx1.example.net. TXT \"v=spf1 -all\"", CheckStatus::Warning, "does not authorize"),
             ("$SERVFAIL customer.example._report._dmarc.rp.mx1.example.net", CheckStatus::Warning, "gave no answer"),
         ] {
-            let ground = TestDns::new(zone).await;
-            let found = check_dmarc_reports(&test_context(&ground, "").await).await;
+            let dns = TestDns::new(zone).await;
+            let found = check_dmarc_reports(&test_context(&dns, "").await).await;
             assert_eq!(found.status, status, "{zone}: {found:#?}");
             assert!(found.found.contains(said), "{zone}: {found:#?}");
         }
-        let ground = TestDns::new("").await;
-        let fix = check_dmarc_reports(&test_context(&ground, "").await).await.fix.unwrap();
+        let dns = TestDns::new("").await;
+        let fix = check_dmarc_reports(&test_context(&dns, "").await).await.fix.unwrap();
         assert_eq!(fix, "*._report._dmarc.rp.mx1.example.net. 3600 IN TXT \"v=DMARC1\"");
     }
 }

@@ -1,6 +1,6 @@
-//! `service`: the systemd unit, where there is one; and what its tools know of the clock.
+//! `service`: checks the systemd unit, if there is one. Also reads the state of time synchronisation.
 //!
-//! Asked of `systemctl` and `timedatectl`, which anybody may run; where they are missing, nothing is known.
+//! Uses `systemctl` and `timedatectl`, which need no privileges; without them, nothing is reported.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use super::context::CheckContext;
 use super::finding::{DoctorFinding, Observations};
-use super::place::CheckContext;
 
 const NAME: &str = "service";
 pub(super) const UNIT: &str = "postrider.service";
 const DEADLINE: Duration = Duration::from_secs(3);
-/// A service that was started anew more often has something the matter.
+/// More automatic restarts than this indicate a problem.
 const RESTARTS_MAX: u64 = 3;
 
-/// What a program prints; none when it is not there, fails, or takes too long.
+/// Runs a program and returns its output; none if it does not exist, fails, or times out.
 async fn command_output(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
@@ -28,7 +28,7 @@ async fn command_output(program: &str, arguments: &[&str]) -> Option<String> {
     String::from_utf8(output.stdout).ok()
 }
 
-/// Whether the kernel holds the clock to be kept in time.
+/// Returns whether the kernel's clock is synchronized.
 pub(super) async fn is_clock_synchronized() -> Option<bool> {
     match command_output("timedatectl", &["show", "--property=NTPSynchronized", "--value"]).await?.trim() {
         "yes" => Some(true),
@@ -37,7 +37,7 @@ pub(super) async fn is_clock_synchronized() -> Option<bool> {
     }
 }
 
-/// What systemd knows of our unit.
+/// Properties of the systemd unit.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SystemdUnit {
     /// `active`, `inactive`, `failed`, …
@@ -45,13 +45,13 @@ pub(super) struct SystemdUnit {
     /// `enabled`, `disabled`, `static`, …
     file: String,
     restarts: u64,
-    /// Files that it may have open.
+    /// Limit on open files.
     pub(super) files_max: Option<u64>,
-    /// Its user is made at its start, and owns nothing before.
+    /// True: systemd allocates the user at start, so the user owns no files before.
     pub(super) has_dynamic_user: bool,
 }
 
-/// The unit; none where there is none.
+/// Loads the unit; none if it is not installed.
 pub(super) async fn load_unit() -> Option<SystemdUnit> {
     const PROPERTIES: &str = "--property=LoadState,ActiveState,UnitFileState,NRestarts,LimitNOFILE,DynamicUser";
     parse_unit(&command_output("systemctl", &["show", UNIT, PROPERTIES]).await?)
@@ -68,10 +68,10 @@ fn parse_unit(text: &str) -> Option<SystemdUnit> {
     })
 }
 
-/// Whether the unit runs, stays up and comes back after a reboot.
+/// Checks that the unit runs, does not restart repeatedly, and starts at boot.
 pub(super) async fn check_service(_: &CheckContext) -> DoctorFinding {
     match load_unit().await {
-        None => DoctorFinding::skipped(NAME, "systemd has no postrider.service (etc/postrider.service is one)"),
+        None => DoctorFinding::skipped(NAME, "systemd has no postrider.service (etc/postrider.service is an example)"),
         Some(unit) => judge(&unit),
     }
 }
@@ -86,11 +86,11 @@ fn judge(unit: &SystemdUnit) -> DoctorFinding {
         other => notes.warn(format!("{UNIT} is {other}"), "systemctl start postrider"),
     }
     if unit.file == "disabled" {
-        notes.warn(format!("{UNIT} is not started when the machine starts"), "systemctl enable postrider");
+        notes.warn(format!("{UNIT} does not start at boot"), "systemctl enable postrider");
     }
     if unit.restarts > RESTARTS_MAX {
         notes.warn(
-            format!("it was started anew {} times after it had ended by itself", unit.restarts),
+            format!("it was restarted {} times after crashes", unit.restarts),
             "journalctl -u postrider -p warning",
         );
     }
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_not_there_says_nothing() {
+    async fn a_missing_or_failing_program_yields_none() {
         assert_eq!(command_output("a-program-that-nobody-has", &[]).await, None);
         assert_eq!(command_output("false", &[]).await, None);
     }

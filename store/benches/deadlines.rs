@@ -1,10 +1,10 @@
-//! What is read for deadlines while a million tasks wait: `cargo bench -p store --bench deadlines` prints a table.
+//! Measures the deadline scan while a million tasks wait: `cargo bench -p store --bench deadlines` prints a table.
 //!
-//! A store on disk is filled with a million tasks (`BENCH_TASKS` says another number) in one partition; then the partition
-//! is asked for what has passed its deadline: while nothing has, and while the oldest few have. Both should cost the same
-//! whatever the number of tasks.
+//! Fills a store on disk with a million tasks (`BENCH_TASKS` overrides the number) in one partition. Then it lists the
+//! overdue tasks, first while none is overdue, then while the oldest few are. Both should cost the same regardless of
+//! the number of tasks.
 
-// A benchmark has nobody to hand an error to.
+// A benchmark panics on errors.
 #![allow(missing_docs, clippy::expect_used)]
 
 use std::path::PathBuf;
@@ -24,9 +24,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const PARTITION: u16 = 7;
 const TASKS_IN_A_COMMIT: u64 = 500;
 const LOOKS: usize = 1_000;
-/// As many as the worker reads at once.
+/// The page size that the worker uses.
 const LIMIT: usize = 500;
-/// The tasks expire one after the other.
+/// Interval between the expiry times of consecutive tasks.
 const BETWEEN_MS: i64 = 100;
 
 fn accepted(number: u64) -> Timestamp {
@@ -98,7 +98,7 @@ async fn measure(tasks: u64) {
     std::fs::create_dir_all(&place).expect("a directory");
     let directory = tempfile::tempdir_in(place).expect("a directory");
     let store = Store::open(&RedbOptions::new(directory.path())).expect("a store");
-    println!("{:<40} {:>9} {:>9} {:>9}", "us for a look", "p50", "p99", "max");
+    println!("{:<40} {:>9} {:>9} {:>9}", "us per scan", "p50", "p99", "max");
     let mut filled = 0;
     for size in [tasks / 1_000, tasks] {
         let began = Instant::now();
@@ -106,9 +106,9 @@ async fn measure(tasks: u64) {
         filled = size;
         println!("{size} tasks, written in {:.0} s", began.elapsed().as_secs_f64());
         for (name, now, expected) in [
-            ("  none has passed its deadline", expires(0), 0),
+            ("  no task is overdue", expires(0), 0),
             ("  ten have", expires(10), 10),
-            ("  as many as are read at once", expires(LIMIT as u64), LIMIT),
+            ("  one page of tasks is overdue", expires(LIMIT as u64), LIMIT),
         ] {
             let times = look(&store, now, expected.min(size as usize)).await;
             let at = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1e6;
@@ -119,7 +119,7 @@ async fn measure(tasks: u64) {
 }
 
 fn main() {
-    // `cargo test --benches` only wants to see that it runs.
+    // `cargo test --benches` only checks that the benchmark starts.
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }

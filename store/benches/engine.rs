@@ -1,12 +1,15 @@
-//! What the engine does in a second: `cargo bench -p store` prints a table.
+//! Throughput of the engine: `cargo bench -p store` prints a table.
 //!
-//! Accepting (an email row, a recipient row, an event row, a task row, a 10 KB body) and settling (one
-//! check, three puts, one delete) by 1, 16 and 128 committers. `cargo bench -p store -- million` fills a
-//! store with a million queued emails, kills the process that did it, and measures how it opens; it
-//! needs 12 GB of disk. Directories are made under the build's own; `BENCH_DIR` names another place,
-//! `BENCH_SECONDS` another length.
+//! Measures accepting and settling with 1, 16 and 128 committers. Accepting writes an email row, a recipient row, an
+//! event row, a task row and a 10 KB body. Settling does one check, three puts and one delete.
+//!
+//! `cargo bench -p store -- million` fills a store with a million queued emails and kills the process that did it. Then
+//! it measures how long the store takes to open. It needs 12 GB of disk.
+//!
+//! Directories are created in the build directory unless `BENCH_DIR` names another one. `BENCH_SECONDS` sets the
+//! duration of each measurement.
 
-// A benchmark has nobody to hand an error to.
+// A benchmark panics on errors.
 #![allow(missing_docs, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -33,7 +36,7 @@ fn text(size_bytes: usize) -> Vec<u8> {
 }
 
 fn row(space: Space, number: u64) -> KeyBuilder {
-    // Time-ordered ids: the high half counts, the low half is spread.
+    // Time-ordered ids: the high half increases, the low half is spread.
     let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let id = (u128::from(number) << 64) | u128::from(spread);
     key(space).id(ACCOUNT).id(id.to_be_bytes())
@@ -72,7 +75,7 @@ fn cpu_us() -> u64 {
     fields.iter().sum::<u64>() * 10_000
 }
 
-/// CPU of each thread so far, by name; the runtime's workers together.
+/// CPU time of each thread so far, by name; the runtime's workers are summed.
 fn cpu_by_thread() -> BTreeMap<String, u64> {
     let mut out = BTreeMap::new();
     for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
@@ -105,7 +108,7 @@ struct Run {
     worst_us: u64,
 }
 
-/// `committers` tasks, each committing one batch after the other.
+/// Runs `committers` tasks, each of which commits one batch after another.
 async fn run(
     store: &Store,
     committers: usize,
@@ -228,7 +231,7 @@ async fn table(length: Duration, only: Option<&str>) {
     }
 }
 
-/// The part of `million` that is killed.
+/// Child process of `million`; the parent kills it.
 async fn fill(path: &Path) {
     let store = Store::open(&RedbOptions::new(path)).expect("opens");
     let body = Bytes::from(text(BODY_BYTES));
@@ -263,7 +266,7 @@ async fn million() {
     println!("opened after the kill in {opened:?}; {} tasks read after {:?}", first.len(), from.elapsed());
     let from = Instant::now();
     store.flush().await.expect("flushes");
-    println!("what was replayed was in the index {:?} later; resident memory {} MB", from.elapsed(), resident_mb());
+    println!("replayed rows checkpointed {:?} later; resident memory {} MB", from.elapsed(), resident_mb());
     let from = Instant::now();
     let mut range = prefix_range(&[Space::Task as u8]);
     let mut count = 0;

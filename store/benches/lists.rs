@@ -1,22 +1,22 @@
-//! How long a page of a filtered list takes: `cargo bench -p store --bench lists` prints a table.
+//! Time per page of a filtered list: `cargo bench -p store --bench lists` prints a table.
 //!
-//! A store on disk is filled with a million emails of one account (`BENCH_EMAILS` says another number) and
-//! their terms; then each filter is asked for pages of 25 that begin anywhere. `BENCH_KEEP` names a directory that stays:
-//! what was filled once is asked again.
+//! Fills a store on disk with a million emails of one account (`BENCH_EMAILS` overrides the number) and their index
+//! terms. Then it reads pages of 25 with each filter, from random positions. `BENCH_KEEP` names a directory that is not
+//! deleted, so that a later run can reuse the filled store.
 
-// A benchmark has nobody to hand an error to.
+// A benchmark panics on errors.
 #![allow(missing_docs, clippy::expect_used)]
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::catalog::{EmailFilter, subject_words};
 use mail::email::{Category, Email, EmailStatus, HeaderSummary, Ingress, Tag};
+use mail::email_index::{EmailFilter, subject_words};
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, EmailId, EventId};
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
-use store::catalog::{IndexChange, search};
+use store::email_index::{IndexChange, search};
 use store::engine::{Batch, Body, RedbOptions, Store};
 use tokio::time::Instant;
 
@@ -123,13 +123,13 @@ async fn fill(store: &Store, emails: u64) {
         let found = store::email::get_each(store, &ids, &|_| None).await.expect("emails");
         let changed: Vec<_> = found.iter().flatten().map(|found| (found, change)).collect();
         let mut batch = Batch::progress();
-        store::catalog::update(store, &mut batch, &changed).await.expect("terms");
+        store::email_index::update(store, &mut batch, &changed).await.expect("terms");
         store.commit(batch).await.expect("a commit");
     }
     store.flush().await.expect("a flush");
 }
 
-/// Waits until the store has packed the log that the filling left: that is the filling's cost, not a page's.
+/// Waits until the log that the filling wrote is checkpointed, so that this cost is not measured as a page's.
 async fn calm(store: &Store) {
     let mut before = u64::MAX;
     while store.health().segments != before {
@@ -149,7 +149,7 @@ fn filters(emails: u64) -> Vec<(&'static str, EmailFilter)> {
         ("tag of half", EmailFilter { tags: tags(&["half:1"]), ..none() }),
         ("tag of few", EmailFilter { tags: tags(&["customer:77"]), ..none() }),
         ("tag of few and of half", EmailFilter { tags: tags(&["customer:77", "half:1"]), ..none() }),
-        ("two tags that never meet", EmailFilter { tags: tags(&["half:0", "half:1"]), ..none() }),
+        ("two tags never together", EmailFilter { tags: tags(&["half:0", "half:1"]), ..none() }),
         ("q, two common words", EmailFilter { words: subject_words("order shipped"), ..none() }),
         ("q, one email's", EmailFilter { words: subject_words(&format!("order {}", emails / 2)), ..none() }),
         ("status delivered", EmailFilter { statuses: vec![EmailStatus::Delivered], ..none() }),
@@ -194,10 +194,10 @@ async fn measure(emails: u64) {
         let began = Instant::now();
         fill(&store, emails).await;
         std::fs::write(&filled, []).expect("a file");
-        println!("{emails} emails and their terms written in {:.0} s", began.elapsed().as_secs_f64());
+        println!("{emails} emails and their index terms written in {:.0} s", began.elapsed().as_secs_f64());
     }
     calm(&store).await;
-    println!("{:<34} {:>8} {:>8} {:>8}   {:>5}", "ms for a page", "p50", "p99", "max", "short");
+    println!("{:<34} {:>8} {:>8} {:>8}   {:>5}", "ms per page", "p50", "p99", "max", "short");
     let befores = || (0..PAGES).map(|n| Some(id(spread(n * 7 + 1) % emails)));
     let mut times = Vec::new();
     for before in befores() {
@@ -220,7 +220,7 @@ async fn measure(emails: u64) {
 }
 
 fn main() {
-    // `cargo test --benches` only wants to see that it runs.
+    // `cargo test --benches` only checks that the benchmark starts.
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }

@@ -1,11 +1,11 @@
-//! The PostgreSQL engine against the database by itself: what the checks, locks and marks cost.
+//! The PostgreSQL engine compared with the bare database: the cost of checks, locks and version marks.
 //!
-//! `cargo bench -p store --bench postgres` starts Debian's server in a private directory, with fsync on, and
-//! prints messages a second: accepted by the engine (email, recipient, event, task, a 10 KB body, one
-//! fence checked), and the same rows and bytes inserted bare, in groups of the same size, pipelined. Both
-//! share the machine with the server: read the ratio.
+//! `cargo bench -p store --bench postgres` starts Debian's server in a private directory, with fsync on. It prints the
+//! messages per second that the engine accepts: email, recipient, event, task, a 10 KB body and one fencing check each.
+//! It also prints the rate of the same rows and bytes inserted directly, pipelined, in groups of the same size. Both
+//! share the machine with the server, so compare the ratio.
 //!
-//! `-- SECONDS` measures each line for so long (3).
+//! `-- SECONDS` sets the duration of each measurement (default 3).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
@@ -26,7 +26,7 @@ use tokio_postgres::NoTls;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const BODY_BYTES: usize = 10_240;
-/// Rows of an accepted message: their space, and how large they are.
+/// Rows of an accepted message: key space and size in bytes.
 const ROWS: [(Space, usize); 4] =
     [(Space::Email, 700), (Space::Recipient, 300), (Space::Event, 250), (Space::Task, 350)];
 
@@ -105,8 +105,7 @@ async fn engine(url: &str, nodes: usize, sessions: usize, time: Duration) -> Mea
     measured(took, seconds)
 }
 
-/// Two connections, each with one statement for the rows and one for the bodies of a group, in a
-/// transaction, sent together.
+/// Two connections. Each sends one transaction per group: one statement for the rows and one for the bodies, pipelined.
 async fn bare(url: &str, group: usize, time: Duration) -> Measured {
     let numbers = Arc::new(AtomicU64::new(0));
     let started = Instant::now();

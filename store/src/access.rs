@@ -1,5 +1,7 @@
-//! Access: who is asking. Only what stands here makes a [`Tenant`] or a [`SignedIn`], so that whoever
-//! holds one has been authenticated, and whoever holds none cannot name an account.
+//! Authentication: turns a verified secret into a [`Tenant`] or a [`SignedInUser`].
+//!
+//! Only this module constructs them, so code that holds one acts for an authenticated caller, and code without one
+//! cannot name an account.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,21 +20,18 @@ use crate::credential::Credential as _;
 use crate::engine::{Key, ReadError, Store, Value};
 use crate::{account, credential, session, user};
 
-/// By what somebody has shown who they are.
+/// The credential or authority that authenticated the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Actor {
-    /// An API key.
     ApiKey(ApiKeyId),
-    /// An SMTP credential.
     SmtpCredential(SmtpCredentialId),
-    /// A user's session.
     User(UserId),
-    /// The operator's word, or the service's own.
+    /// The operator, or the service itself.
     Operator,
 }
 
 impl Actor {
-    /// The credential; none where none was shown.
+    /// The credential; `None` for a user session, the operator and the service.
     #[must_use]
     pub fn credential(self) -> Option<CredentialId> {
         match self {
@@ -42,7 +41,7 @@ impl Actor {
         }
     }
 
-    /// Whose word it is when they say something of an address.
+    /// The source recorded for a suppression that this actor creates.
     #[must_use]
     pub fn source(self) -> SuppressionSource {
         match self {
@@ -52,26 +51,25 @@ impl Actor {
     }
 }
 
-/// What somebody was let in by: enough to check again whether it still lets in.
+/// Proof of how a caller was authenticated, in enough detail to check later that it is still valid.
 #[derive(Debug, Clone)]
 pub enum AuthProof {
-    /// An API key: which, the hash of the secret that was shown, and from where.
+    /// Account, key id, hash of the presented secret, and client address.
     ApiKey(AccountId, ApiKeyId, SecretHash, Option<IpAddr>),
-    /// A user's session.
     Session(SessionToken),
-    /// Nothing that can be taken away while it is used: the operator's word, the service's own, or a login that the
-    /// SMTP session checks again by itself.
+    /// Nothing that can be revoked in use: the operator, the service, or an SMTP login, which the SMTP session
+    /// revalidates itself.
     Irrevocable,
 }
 
 impl AuthProof {
-    /// Whether it can be taken away while it is used.
+    /// Returns whether the credential can be revoked while it is in use.
     #[must_use]
     pub fn is_revocable(&self) -> bool {
         !matches!(self, Self::Irrevocable)
     }
 
-    /// The rows that it rests on.
+    /// The rows that decide whether the proof is valid.
     fn keys(&self) -> Vec<Key> {
         match self {
             Self::ApiKey(account, id, ..) => {
@@ -86,7 +84,7 @@ impl AuthProof {
         }
     }
 
-    /// Whether it still lets in, as these rows are.
+    /// Returns whether the proof is still valid according to these rows.
     fn is_valid(&self, rows: &[Option<Value>], now: Timestamp) -> Result<bool, ReadError> {
         Ok(match (self, rows) {
             (Self::ApiKey(_, _, shown, from), [Some(key), Some(_)]) => {
@@ -103,7 +101,7 @@ impl AuthProof {
     }
 }
 
-/// Which of these proofs still let in: one read for all of them.
+/// Checks which of these proofs are still valid, with one read for all of them.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -120,7 +118,7 @@ pub async fn revalidate_proofs(store: &Store, proofs: &[AuthProof], now: Timesta
     Ok(hold)
 }
 
-/// Somebody who has shown who they are: an account, and what they may do in it.
+/// An authenticated account with the scope and actor of the request.
 #[derive(Debug, Clone)]
 pub struct Tenant {
     account: Arc<Account>,
@@ -132,51 +130,48 @@ pub struct Tenant {
 }
 
 impl Tenant {
-    /// The account.
     #[must_use]
     pub fn account(&self) -> &Account {
         &self.account
     }
 
-    /// What they may do.
     #[must_use]
     pub fn scope(&self) -> ApiKeyScope {
         self.scope
     }
 
-    /// By what they have shown who they are.
     #[must_use]
     pub fn actor(&self) -> Actor {
         self.actor
     }
 
-    /// What they were let in by, for what goes on after their request.
+    /// The proof of authentication, for work that continues after the request.
     #[must_use]
     pub fn proof(&self) -> &AuthProof {
         &self.proof
     }
 
-    /// The credential whose emails alone they may read and change: their own, when all they may do is send.
-    /// None when they see what everybody sent.
+    /// The credential to whose own emails a caller with sending scope is restricted. `None` if the caller may read and
+    /// change all of the account's emails.
     #[must_use]
     pub fn confined_to(&self) -> Option<CredentialId> {
         self.actor.credential().filter(|_| self.scope == ApiKeyScope::Sending)
     }
 
-    /// The one domain that they may send from; none when it may be any of the account's.
+    /// The only domain that the caller may send from; `None` if any of the account's domains is allowed.
     #[must_use]
     pub fn bound_to(&self) -> Option<DomainId> {
         self.bound_to
     }
 
-    /// Whether it is the service that writes, from its own domain, to people who asked for the mail ([`for_service`]).
+    /// True for mail that the service sends from its own domain to people who requested it ([`system_mail_tenant`]).
     #[must_use]
     pub fn is_system_mail(&self) -> bool {
         self.for_service
     }
 }
 
-/// A user who has signed in: a tenant with full scope, and who it is.
+/// A signed-in user: a tenant with full scope, and the user, session and token.
 #[derive(Debug, Clone)]
 pub struct SignedInUser {
     tenant: Tenant,
@@ -186,52 +181,49 @@ pub struct SignedInUser {
 }
 
 impl SignedInUser {
-    /// What they are to what keys may do as well.
+    /// The tenant, for operations that API keys can do too.
     #[must_use]
     pub fn tenant(&self) -> &Tenant {
         &self.tenant
     }
 
-    /// The user, as of this request.
+    /// The user as read for this request.
     #[must_use]
     pub fn user(&self) -> &User {
         &self.user
     }
 
-    /// The session.
     #[must_use]
     pub fn session(&self) -> &UserSession {
         &self.session
     }
 
-    /// What they have shown.
     #[must_use]
     pub fn token(&self) -> &SessionToken {
         &self.token
     }
 }
 
-/// Why a credential or a session does not let in. Whoever is told this has shown the secret itself, or one that belongs to
-/// nobody.
+/// Why a credential or a session was not accepted. Safe to reveal: whoever receives it presented the secret itself, or
+/// a secret that nobody owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denial {
-    /// None was shown.
+    /// No credential was presented.
     Missing,
-    /// What was shown has not the form of one.
+    /// The presented secret does not have the form of one.
     Malformed,
-    /// It is not known: it never was one, or it was deleted.
+    /// The secret never existed or was deleted.
     Unknown,
-    /// It is switched off.
+    /// The credential is disabled.
     Revoked,
-    /// It is over.
     Expired,
 }
 
 impl Denial {
-    /// All of them, as the API says them.
+    /// All reasons, as they appear in the API.
     pub const WORDS: [&str; 5] = ["missing", "malformed", "unknown", "revoked", "expired"];
 
-    /// As the API says it.
+    /// The reason as it appears in the API.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -244,16 +236,15 @@ impl Denial {
     }
 }
 
-/// Why nobody was let in.
+/// Why authentication failed.
 #[derive(Debug, Clone, Error)]
 pub enum AccessError {
-    /// No such secret, or it is switched off or over.
+    /// The secret is missing, malformed, unknown, revoked or expired.
     #[error("unknown or disabled credential")]
     Denied(Denial),
-    /// The credential may not be used from this address.
     #[error("the credential may not be used from this address")]
     AddressNotAllowed,
-    /// It could not be found out: ask again later.
+    /// The store could not be read; retry later.
     #[error(transparent)]
     Unavailable(#[from] ReadError),
 }
@@ -267,7 +258,7 @@ impl From<CredentialRejection> for AccessError {
     }
 }
 
-/// What a credential that lets in makes of who shows it.
+/// The parts of a [`Tenant`] that a valid credential determines, before the account is read.
 struct TenantBuilder {
     account: AccountId,
     scope: ApiKeyScope,
@@ -284,16 +275,15 @@ impl TenantBuilder {
     }
 }
 
-/// From where and when somebody comes.
+/// Client address and time of an authentication attempt.
 #[derive(Debug, Clone, Copy)]
 pub struct AccessContext {
-    /// Their address, when it is known.
+    /// The client's address, if known.
     pub from: Option<IpAddr>,
-    /// The time.
     pub now: Timestamp,
 }
 
-/// Lets in whoever holds an API key.
+/// Authenticates an API key.
 ///
 /// # Errors
 /// [`AccessError`].
@@ -310,8 +300,8 @@ pub async fn authenticate_api_key(store: &Store, secret: &str, arrival: AccessCo
     TenantBuilder { account, scope, actor: Actor::ApiKey(id), terms, proof }.build(store).await
 }
 
-/// Lets in whoever holds the SMTP credential whose password has this hash. The user name is one for all
-/// and checked by the door.
+/// Authenticates the SMTP credential whose password has this hash. All credentials share one user name, which the
+/// listener checks.
 ///
 /// # Errors
 /// [`AccessError`].
@@ -333,7 +323,7 @@ pub async fn authenticate_smtp_password(
         .await
 }
 
-/// Lets in whoever holds a session's token. Session, user and account are one read.
+/// Authenticates a session token. Reads session, user and account in one call.
 ///
 /// # Errors
 /// [`AccessError`].
@@ -352,7 +342,7 @@ pub async fn authenticate_session(
         return Err(AccessError::Denied(Denial::Unknown));
     };
     let session = session::from_row(session)?;
-    // Of 256 random bits only the hash is compared: there is no timing to watch.
+    // Only the hash of 256 random bits is compared, so the comparison leaks no useful timing.
     if session.secret != token.hash() {
         return Err(AccessError::Denied(Denial::Unknown));
     }
@@ -365,7 +355,7 @@ pub async fn authenticate_session(
     Ok(SignedInUser { tenant, user: Arc::new(user), session: Arc::new(session), token: token.clone() })
 }
 
-/// Lets in the service itself, for an account whose work it took on earlier.
+/// Creates a tenant for the service itself, to continue work that it accepted for this account earlier.
 ///
 /// # Errors
 /// [`AccessError`].
@@ -374,9 +364,9 @@ pub async fn service_tenant(store: &Store, account: AccountId) -> Result<Tenant,
     TenantBuilder { account, scope: ApiKeyScope::Sending, actor, terms, proof }.build(store).await
 }
 
-/// Lets in the service itself, to write an account's mail in the service's own words and from its own domain. The access
-/// level does not bind it, for the person asked for the mail; the account's caps, suppressions and suspension do, and the
-/// mail is the account's. Whoever takes this must write nothing that the account's owner was free to choose.
+/// Creates a tenant for mail that the service writes for an account, from the service's own domain. The access level
+/// does not apply, because the recipient requested the mail; the account's caps, suppressions and suspension do.
+/// Callers must not include any content that the account's owner could choose freely.
 ///
 /// # Errors
 /// [`AccessError`].
@@ -384,7 +374,7 @@ pub async fn system_mail_tenant(store: &Store, account: AccountId) -> Result<Ten
     Ok(Tenant { for_service: true, ..service_tenant(store, account).await? })
 }
 
-/// Lets in the operator in the stead of an account's owner, by the account's id or that owner's address.
+/// Creates a tenant with full scope for the operator, acting for an account by its id or its owner's address.
 ///
 /// # Errors
 /// [`AccessError`].
@@ -393,7 +383,8 @@ pub async fn operator_tenant_as_owner(store: &Store, id_or_email: &str) -> Resul
     Ok(Tenant { scope: ApiKeyScope::Full, ..tenant })
 }
 
-/// Lets in on the operator's word: a `[[relay]]` listener's account, by id or owner's address.
+/// Creates a tenant for a `[[relay]]` listener's account, by the account's id or its owner's address, on the operator's
+/// authority.
 ///
 /// # Errors
 /// [`AccessError`].

@@ -1,4 +1,9 @@
-//! Accounts: a row each, and a key by the owner's address.
+//! Accounts: one row each, and a unique key by the owner's address.
+//!
+//! ```text
+//! Account        · id     ─►  the account
+//! AccountByEmail · email  ─►  its id
+//! ```
 
 use jiff::Timestamp;
 use mail::account::{Account, Plan};
@@ -6,9 +11,9 @@ use mail::address::Address;
 use mail::id::AccountId;
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Account")]
@@ -24,7 +29,6 @@ struct AccountRow {
 }
 stored!(Account as AccountRow);
 
-/// The key of an account.
 #[must_use]
 pub fn key_of(id: AccountId) -> Key {
     key(Space::Account).account(id).build()
@@ -34,33 +38,33 @@ fn key_by_email(email: &str) -> Key {
     key(Space::AccountByEmail).text(&email.to_lowercase()).build()
 }
 
-/// Writes a new account; the commit conflicts when the owner's address has one already.
+/// Writes a new account. The commit conflicts if an account with the owner's address exists.
 pub fn create(batch: &mut Batch, account: &Account) {
     let by_email = key_by_email(&account.email.to_string());
     batch.check(by_email.clone(), None);
     batch.put(by_email, account.id.to_string().into_bytes());
-    batch.put(key_of(account.id), row::encode(account));
+    batch.put(key_of(account.id), codec::encode(account));
 }
 
-/// Changes an account that was read as `before`; the commit conflicts when it is no more like that.
+/// Updates an account that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &Account, after: &Account) {
-    batch.check(key_of(before.id), Some(row::encode(before)));
-    batch.put(key_of(after.id), row::encode(after));
+    batch.check(key_of(before.id), Some(codec::encode(before)));
+    batch.put(key_of(after.id), codec::encode(after));
 }
 
-/// An account.
+/// Reads an account.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, id: AccountId) -> Result<Option<Account>, ReadError> {
-    store.get(&key_of(id)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 pub(crate) fn from_row(row: &Value) -> Result<Account, ReadError> {
-    row::decode(row)
+    codec::decode(row)
 }
 
-/// An account by its id or its owner's address.
+/// Finds an account by its id or its owner's address.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -78,7 +82,7 @@ pub async fn find(store: &Store, id_or_email: &str) -> Result<Option<Account>, R
     }
 }
 
-/// The ids of all accounts after one, in order, at most `limit`.
+/// Lists the ids of accounts after `after`, in id order, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -86,7 +90,7 @@ pub async fn list_ids(store: &Store, after: Option<AccountId>, limit: usize) -> 
     Ok(list(store, after, limit).await?.iter().map(|account| account.id).collect())
 }
 
-/// The accounts after one, in order, at most `limit`.
+/// Lists the accounts after `after`, in id order, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -96,10 +100,10 @@ pub async fn list(store: &Store, after: Option<AccountId>, limit: usize) -> Resu
         range.start = crate::key::successor(&key_of(after));
     }
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    rows.iter().map(|(_, row)| row::decode(row)).collect()
+    rows.iter().map(|(_, row)| codec::decode(row)).collect()
 }
 
-/// The accounts that are suspended. Reads all accounts.
+/// Lists all suspended accounts. Reads every account row.
 ///
 /// # Errors
 /// The store cannot be read.

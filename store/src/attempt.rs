@@ -1,4 +1,4 @@
-//! Attempts: a row each, under the email and the recipient.
+//! Delivery attempts: one row each under email and recipient.
 
 use std::net::IpAddr;
 
@@ -10,9 +10,9 @@ use mail::reply::SmtpReply;
 use mail::task::TaskId;
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Attempt")]
@@ -40,31 +40,30 @@ struct AttemptRow {
 }
 stored!(Attempt as AttemptRow);
 
-fn key_of(account: AccountId, of: TaskId, number: u32) -> Key {
-    key(Space::Attempt).account(account).id(of.email.to_bytes()).u16(of.recipient).u32(number).build()
+fn key_of(account: AccountId, task: TaskId, number: u32) -> Key {
+    key(Space::Attempt).account(account).id(task.email.to_bytes()).u16(task.recipient).u32(number).build()
 }
 
-/// Writes an attempt.
 pub fn put(batch: &mut Batch, account: AccountId, email: EmailId, attempt: &Attempt) {
-    let of = TaskId { email, recipient: attempt.recipient };
-    batch.put(key_of(account, of, attempt.number), row::encode(attempt));
+    let task = TaskId { email, recipient: attempt.recipient };
+    batch.put(key_of(account, task, attempt.number), codec::encode(attempt));
 }
 
-/// An attempt of a recipient, by its number.
+/// Reads an attempt of a recipient by its number.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, of: TaskId, number: u32) -> Result<Option<Attempt>, ReadError> {
-    let row = store.get(&key_of(account, of, number)).await?;
-    row.map(|row| row::decode(&row)).transpose()
+pub async fn get(store: &Store, account: AccountId, task: TaskId, number: u32) -> Result<Option<Attempt>, ReadError> {
+    let row = store.get(&key_of(account, task, number)).await?;
+    row.map(|row| codec::decode(&row)).transpose()
 }
 
-/// An email's attempts, recipient by recipient, in order, at most `limit`.
+/// Lists an email's attempts by recipient and number, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn list(store: &Store, account: AccountId, email: EmailId, limit: usize) -> Result<Vec<Attempt>, ReadError> {
     let range = key(Space::Attempt).account(account).id(email.to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    rows.iter().map(|(_, row)| row::decode(row)).collect()
+    rows.iter().map(|(_, row)| codec::decode(row)).collect()
 }

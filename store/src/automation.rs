@@ -1,33 +1,33 @@
-//! Automations: a row each, a row for each version, and what events they hear.
+//! Automations: one row each, one row for each version, and an index of the events that trigger them.
 //!
 //! ```text
-//! Automation · account · id                        ─►  the automation
-//! AutomationVersion · account · id · number        ─►  what it does
-//! AutomationHears · account · event · role · id    ─►  (nothing)
+//! Automation        · account · id                 ─►  the automation
+//! AutomationVersion · account · id · number        ─►  its definition
+//! AutomationTrigger · account · event · role · id  ─►  (empty)
 //! ```
 //!
-//! An event starts runs of those that are active alone: their keys come and go with that. What runs of any
-//! version may wait for, or be ended by, is heard as long as there is the automation.
+//! Only active automations start runs, so start triggers are added and removed with activation. Triggers that cancel or
+//! resume runs of any version remain until the automation is deleted.
 
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use mail::automation::{Automation, AutomationDefinition, AutomationStatus, AutomationVersion, read};
+use mail::automation::{Automation, AutomationDefinition, AutomationStatus, AutomationVersion, parse};
 use mail::id::{AccountId, AutomationId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
-use crate::row::{self, stored};
 
-/// Rows that one call of [`list`] looks at.
+/// Maximum number of rows that one call of [`list`] scans.
 const LOOKED_AT_MAX: usize = 2_000;
-/// Rows read at once.
+/// Rows per read.
 const SCAN_ROWS: usize = 200;
-/// Events that an account hears, all of which are remembered; one that hears more is asked each time.
+/// Maximum number of triggers of an account for which [`list_trigger_events`] returns the set of events.
 const NAMES_MAX: usize = 10_000;
-/// Automations that hear one event, each in up to three ways.
+/// Maximum number of triggers by one event: each automation in up to three roles.
 const TRIGGERED_MAX: usize = 3 * mail::automation::AUTOMATIONS_MAX;
 
 #[derive(Serialize, Deserialize)]
@@ -45,7 +45,7 @@ struct AutomationRow {
 }
 stored!(Automation as AutomationRow);
 
-/// A version: its definition as customers see it, which is the one form that there is.
+/// A stored version. The definition is the JSON that the API shows.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct AutomationVersionRow {
     number: u32,
@@ -54,30 +54,29 @@ pub(crate) struct AutomationVersionRow {
 }
 stored!(AutomationVersionRow as AutomationVersionRow);
 
-/// An automation as it was read: what a change of it checks.
+/// An automation with the row it was read from, which updates check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAutomation {
-    /// The automation.
     pub automation: Automation,
     row: Value,
 }
 
 impl StoredAutomation {
-    /// Makes a commit conflict when the automation is not as it was read.
+    /// Makes the commit conflict if the automation has changed since it was read.
     pub fn check(&self, batch: &mut Batch) {
         batch.check(key_of(self.automation.account, self.automation.id), Some(self.row.clone()));
     }
 }
 
-/// In what way an automation hears an event.
+/// Role of an event for an automation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TriggerRole {
-    /// It starts a run.
+    /// The event starts a run.
     Starts = 0,
-    /// It ends runs.
+    /// The event cancels runs.
     Cancels = 1,
-    /// Runs may wait for it.
+    /// Runs may wait for the event.
     Awaits = 2,
 }
 
@@ -104,54 +103,52 @@ fn trigger_key(account: AccountId, event: &str, role: TriggerRole, id: Automatio
     key(Space::AutomationTrigger).account(account).text(event).u8(role as u8).id(id.to_bytes()).build()
 }
 
-/// Writes a new automation.
 pub fn create(batch: &mut Batch, automation: &Automation) {
-    batch.put_fresh(key_of(automation.account, automation.id), row::encode(automation));
+    batch.put_fresh(key_of(automation.account, automation.id), codec::encode(automation));
 }
 
-/// Writes a version of an automation.
-pub fn put_version(batch: &mut Batch, of: &Automation, version: &AutomationVersion) {
+pub fn put_version(batch: &mut Batch, automation: &Automation, version: &AutomationVersion) {
     let row = AutomationVersionRow {
         number: version.number,
         definition: version.definition.to_json(),
         created_at: version.created_at,
     };
-    batch.put(version_key(of.account, of.id, version.number), row::encode(&row));
+    batch.put(version_key(automation.account, automation.id, version.number), codec::encode(&row));
 }
 
-/// Changes an automation; the commit conflicts when it is no more as it was read.
+/// Updates an automation. The commit conflicts if the stored row has changed since it was read.
 pub fn update(batch: &mut Batch, before: &StoredAutomation, after: &Automation) {
     before.check(batch);
-    batch.put(key_of(after.account, after.id), row::encode(after));
+    batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// Deletes an automation; what else there is of it is forgotten by and by.
+/// Deletes the automation's row. A job deletes its versions, triggers and runs later.
 pub fn delete(batch: &mut Batch, before: &StoredAutomation) {
     before.check(batch);
     batch.delete(key_of(before.automation.account, before.automation.id));
 }
 
-/// From now on events start runs of it, and its runs hear what they wait for.
-pub fn add_triggers(batch: &mut Batch, of: &Automation, definition: &AutomationDefinition) {
+/// Adds the triggers of a definition: start, cancel and awaited events.
+pub fn add_triggers(batch: &mut Batch, automation: &Automation, definition: &AutomationDefinition) {
     let mut put = |event: &str, role| {
-        batch.put(trigger_key(of.account, event, role, of.id), Value::new());
+        batch.put(trigger_key(automation.account, event, role, automation.id), Value::new());
     };
     put(&definition.trigger.event, TriggerRole::Starts);
     definition.trigger.cancel_on_events.iter().for_each(|event| put(event, TriggerRole::Cancels));
     definition.awaited_events().for_each(|event| put(event, TriggerRole::Awaits));
 }
 
-/// No event starts a run of it any more.
-pub fn remove_start_trigger(batch: &mut Batch, of: &Automation, definition: &AutomationDefinition) {
-    batch.delete(trigger_key(of.account, &definition.trigger.event, TriggerRole::Starts, of.id));
+/// Removes the start trigger, so that no event starts a new run.
+pub fn remove_start_trigger(batch: &mut Batch, automation: &Automation, definition: &AutomationDefinition) {
+    batch.delete(trigger_key(automation.account, &definition.trigger.event, TriggerRole::Starts, automation.id));
 }
 
-/// Makes a commit conflict when an event does not start runs of it any more.
+/// Makes the commit conflict if the event no longer starts runs of the automation.
 pub fn check_start_trigger(batch: &mut Batch, (account, id): (AccountId, AutomationId), event: &str) {
     batch.check(trigger_key(account, event, TriggerRole::Starts, id), Some(Value::new()));
 }
 
-/// Forgets versions of an automation and what they hear; says whether there are more.
+/// Deletes up to `limit` versions of an automation and their triggers. Returns whether more remain.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -164,7 +161,7 @@ pub async fn purge_versions(
     let range = key(Space::AutomationVersion).account(account).id(id.to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     for (row_key, row) in &rows {
-        // What cannot be read hears nothing that matters.
+        // A version that cannot be decoded has no known triggers; delete only its row.
         if let Ok(version) = decode_version(row) {
             let definition = &version.definition;
             let mut forget = |event: &str, role| {
@@ -179,7 +176,7 @@ pub async fn purge_versions(
     Ok(rows.len() == limit)
 }
 
-/// An automation.
+/// Reads an automation.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -188,10 +185,10 @@ pub async fn get(store: &Store, account: AccountId, id: AutomationId) -> Result<
 }
 
 fn decode_stored(row: Value) -> Result<StoredAutomation, ReadError> {
-    Ok(StoredAutomation { automation: row::decode(&row)?, row })
+    Ok(StoredAutomation { automation: codec::decode(&row)?, row })
 }
 
-/// Several automations, in their order; those that are gone are left out.
+/// Reads several automations, in the order of `ids`; missing ones are left out.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -204,7 +201,7 @@ pub async fn get_many(
     store.get_many(&keys).await?.into_iter().flatten().map(decode_stored).collect()
 }
 
-/// A version of an automation.
+/// Reads a version of an automation.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -218,12 +215,12 @@ pub async fn get_version(
 }
 
 fn decode_version(row: &Value) -> Result<AutomationVersion, ReadError> {
-    let AutomationVersionRow { number, definition, created_at } = row::decode(row)?;
-    let definition = read::parse_stored(&definition).map_err(row::damaged)?;
+    let AutomationVersionRow { number, definition, created_at } = codec::decode(row)?;
+    let definition = parse::parse_stored(&definition).map_err(codec::damaged)?;
     Ok(AutomationVersion { number, definition, created_at })
 }
 
-/// The versions of an automation before one, the newest first, at most `limit`.
+/// Lists the versions of an automation before a number, newest first, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -241,7 +238,8 @@ pub async fn list_versions(
     rows.iter().map(|(_, row)| decode_version(row)).collect()
 }
 
-/// The automations of an account, newest first, from before one on, that pass; and where to go on.
+/// Lists an account's automations that pass, newest first, before one of them. Returns the position of the next page as
+/// well.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -262,7 +260,7 @@ pub async fn list(
         let rows = store.scan(range.clone(), ScanOrder::Descending, SCAN_ROWS).await?;
         let is_end = rows.len() < SCAN_ROWS;
         for (row_key, row) in rows {
-            let automation: Automation = row::decode(&row)?;
+            let automation: Automation = codec::decode(&row)?;
             range.end = row_key;
             if !passes(&automation) {
                 continue;
@@ -280,7 +278,7 @@ pub async fn list(
     Ok((found, last))
 }
 
-/// How many automations an account has, counted up to `limit`.
+/// Counts the automations of an account, up to `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -289,7 +287,7 @@ pub async fn count(store: &Store, account: AccountId, limit: usize) -> Result<us
     Ok(store.scan(range, ScanOrder::Ascending, limit).await?.len())
 }
 
-/// The automations that hear an event, each with its role.
+/// Lists the automations that an event triggers, each with its role.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -307,7 +305,7 @@ pub async fn list_triggered(
     rows.iter().map(read).collect()
 }
 
-/// The events that some automation of an account hears; none when there are too many to be remembered.
+/// The events that trigger any automation of an account; `None` if there are too many to cache.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -321,12 +319,11 @@ pub async fn list_trigger_events(store: &Store, account: AccountId) -> Result<Op
 }
 
 fn read_trigger_key(at: &Key) -> Result<(String, TriggerRole, AutomationId), ReadError> {
-    let mut reader = KeyReader::new(Space::AutomationTrigger, at).map_err(row::damaged)?;
-    let _account = reader.account().map_err(row::damaged)?;
-    let event = reader.text().map_err(row::damaged)?;
-    let role = reader.u8().map_err(row::damaged)?;
-    let id = reader.id().map(AutomationId::from_bytes).map_err(row::damaged)?;
-    let role =
-        TriggerRole::from_number(role).ok_or_else(|| row::damaged("an automation hears in a way that is none"))?;
+    let mut reader = KeyReader::new(Space::AutomationTrigger, at).map_err(codec::damaged)?;
+    let _account = reader.account().map_err(codec::damaged)?;
+    let event = reader.text().map_err(codec::damaged)?;
+    let role = reader.u8().map_err(codec::damaged)?;
+    let id = reader.id().map(AutomationId::from_bytes).map_err(codec::damaged)?;
+    let role = TriggerRole::from_number(role).ok_or_else(|| codec::damaged("unknown trigger role of an automation"))?;
     Ok((event, role, id))
 }

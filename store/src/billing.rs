@@ -1,5 +1,5 @@
-//! Payers: what the operator's payment processor has told of its customers, and of each account which of them have a
-//! payment method on file.
+//! Payers: state of the operator's customers at the payment processor, and for each account the customers that have a
+//! payment method on file for it.
 //!
 //! ```text
 //! Payer · customer      ─►  the payer
@@ -13,9 +13,9 @@ use mail::billing::{BillingCustomer, Payer, PaymentMethodState};
 use mail::id::AccountId;
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, Store, Value};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "BillingCustomer")]
@@ -56,10 +56,10 @@ struct PayerRow {
 }
 stored!(Payer as PayerRow);
 
-/// The customers that pay for an account: with a payment method on file.
+/// The customers that pay for an account, with a payment method on file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Payers {
-    /// Their ids at the processor.
+    /// Customer ids at the processor.
     pub customers: BTreeSet<String>,
 }
 
@@ -70,10 +70,10 @@ struct PayersRow {
 }
 stored!(Payers as PayersRow);
 
-/// Something as it was found, to be changed: the commit conflicts when it is no more like that.
+/// A value with the row it was read from. The commit of a change conflicts if the row has changed since.
 #[derive(Debug, Clone)]
 pub struct StoredBillingRecord<T> {
-    /// It, or what it is before there is anything.
+    /// The value, or the default if there is no row.
     pub noun: T,
     at: Key,
     row: Option<Value>,
@@ -87,26 +87,26 @@ impl<T> StoredBillingRecord<T> {
 }
 
 impl StoredBillingRecord<Payer> {
-    /// It is like this from now on.
+    /// Writes the new state of the customer.
     pub fn change(&self, batch: &mut Batch, after: &Payer) {
-        self.replace(batch, row::encode(after));
+        self.replace(batch, codec::encode(after));
     }
 }
 
 impl StoredBillingRecord<Payers> {
-    /// They are these from now on.
+    /// Writes the new set of customers.
     pub fn change(&self, batch: &mut Batch, after: &Payers) {
-        self.replace(batch, row::encode(after));
+        self.replace(batch, codec::encode(after));
     }
 }
 
-async fn find<T: row::RowCodec + Default>(store: &Store, at: Key) -> Result<StoredBillingRecord<T>, ReadError> {
+async fn find<T: codec::RowCodec + Default>(store: &Store, at: Key) -> Result<StoredBillingRecord<T>, ReadError> {
     let row = store.get(&at).await?;
-    let noun = row.as_ref().map(|row| row::decode(row)).transpose()?.unwrap_or_default();
+    let noun = row.as_ref().map(|row| codec::decode(row)).transpose()?.unwrap_or_default();
     Ok(StoredBillingRecord { noun, at, row })
 }
 
-/// A customer of the operator's at the payment processor.
+/// Reads the state of a customer of the operator at the payment processor.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -114,7 +114,7 @@ pub async fn get_payer(store: &Store, customer: &str) -> Result<StoredBillingRec
     find(store, key(Space::Payer).text(customer).build()).await
 }
 
-/// Who pays for an account.
+/// Reads which customers pay for an account.
 ///
 /// # Errors
 /// The store cannot be read.

@@ -1,21 +1,21 @@
-//! Conversions: a row each by the id that it is recorded by, which is what makes it one; and a key by time.
+//! Conversions: one row each, unique by kind and id, and an index by time.
 //!
 //! ```text
 //! Conversion · account · 1 · kind · hash of the id  ─►  the conversion
-//! Conversion · account · 2 · event                  ─►  the key of its row
+//! Conversion · account · 2 · event                  ─►  key of its row
 //! ```
 
 use jiff::Timestamp;
 use mail::id::{AccountId, ProductEventId};
-use mail::product_event::context::{AdClickIds, SignupContext};
 use mail::product_event::conversion::{Conversion, ConversionKind};
+use mail::product_event::signup_context::{AdClickIds, SignupContext};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{KeyBuilder, Space, key};
+use crate::pending_analytics::AdClickIdsRow;
 use crate::product_event::hash;
-use crate::row::{self, stored};
-use crate::uncounted::AdClickIdsRow;
 
 const BY_ID: u8 = 1;
 const BY_TIME: u8 = 2;
@@ -68,7 +68,7 @@ struct ConversionRow {
 }
 stored!(Conversion as ConversionRow);
 
-/// The key of the conversion of this kind and id.
+/// Key of the conversion with this kind and id.
 #[must_use]
 pub fn key_of(account: AccountId, kind: ConversionKind, subject: &str) -> Key {
     key(Space::Conversion).account(account).u8(BY_ID).u8(kind as u8).fixed(hash(subject)).build()
@@ -78,7 +78,7 @@ fn time_prefix(account: AccountId) -> KeyBuilder {
     key(Space::Conversion).account(account).u8(BY_TIME)
 }
 
-/// Which of these conversions are recorded.
+/// Returns which of these conversions are recorded.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -86,23 +86,23 @@ pub async fn are_recorded(store: &Store, keys: &[Key]) -> Result<Vec<bool>, Read
     Ok(store.get_many(keys).await?.iter().map(Option::is_some).collect())
 }
 
-/// Records a conversion; the commit conflicts when it is recorded already.
+/// Records a conversion. The commit conflicts if it is recorded already.
 pub fn record(batch: &mut Batch, conversion: &Conversion) {
     let row_key = key_of(conversion.account, conversion.kind, &conversion.subject);
     batch.check(row_key.clone(), None);
     batch.put(time_prefix(conversion.account).id(conversion.event.to_bytes()).build(), row_key.clone());
-    batch.put(row_key, row::encode(conversion));
+    batch.put(row_key, codec::encode(conversion));
 }
 
-/// The conversion of a key.
+/// Reads a conversion by its key.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, row_key: &Key) -> Result<Option<Conversion>, ReadError> {
-    store.get(row_key).await?.map(|row| row::decode(&row)).transpose()
+    store.get(row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// An account's conversions, newest first, before one, at most `limit`.
+/// Lists an account's conversions before an event, newest first, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -118,10 +118,10 @@ pub async fn list(
     }
     let entries = store.scan(range, ScanOrder::Descending, limit).await?;
     let keys: Vec<Key> = entries.into_iter().map(|(_, row_key)| row_key).collect();
-    store.get_many(&keys).await?.iter().flatten().map(|row| row::decode(row)).collect()
+    store.get_many(&keys).await?.iter().flatten().map(|row| codec::decode(row)).collect()
 }
 
-/// Forgets an account's conversions from before an event, the oldest first, at most `limit`. Says how many.
+/// Deletes an account's conversions before an event, oldest first, at most `limit`. Returns their number.
 ///
 /// # Errors
 /// The store cannot be read.

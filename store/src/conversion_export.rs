@@ -1,8 +1,8 @@
-//! Conversions that are to be exported: a row each, by partition and due time. Its partition's owner tries it,
-//! and moves or deletes it by a commit that checks the row.
+//! Conversion exports: conversions that wait to be exported, one row each by partition and due time. The partition's
+//! owner exports them, and reschedules or deletes the row in a commit that checks it.
 //!
 //! ```text
-//! ConversionExport · partition · due · event  ─►  the conversion's key, tries so far
+//! ConversionExport · partition · due · event  ─►  the conversion's kind and id, attempts so far
 //! ```
 
 use jiff::Timestamp;
@@ -10,25 +10,21 @@ use mail::id::{AccountId, ProductEventId};
 use mail::product_event::conversion::{Conversion, ConversionKind};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::conversion;
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
-use crate::row::{self, stored};
 
-/// An export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConversionExport {
-    /// The conversion's first event: the export's id wherever it goes.
+    /// The conversion's first event; also the id of the export.
     pub event: ProductEventId,
-    /// Whose it is.
     pub account: AccountId,
-    /// The conversion's kind.
     pub kind: u8,
-    /// The conversion's id.
     pub subject: String,
-    /// Tries so far.
+    /// Number of attempts so far.
     pub tries: u32,
-    /// Since when.
+    /// Creation time.
     pub since: Timestamp,
 }
 
@@ -44,16 +40,13 @@ struct ConversionExportRow {
 }
 stored!(ConversionExport as ConversionExportRow);
 
-/// An export as it was found.
+/// A stored export.
 #[derive(Debug, Clone)]
 pub struct QueuedConversionExport {
     key: Key,
     row: Value,
-    /// The partition that it lies in.
     pub partition: u16,
-    /// When it is due.
     pub due: Timestamp,
-    /// What it is.
     pub export: ConversionExport,
 }
 
@@ -61,7 +54,7 @@ fn key_of(partition: u16, due: Timestamp, event: ProductEventId) -> Key {
     key(Space::ConversionExport).u16(partition).time(due).id(event.to_bytes()).build()
 }
 
-/// Has a conversion exported.
+/// Schedules the export of a conversion, due immediately.
 pub fn enqueue(batch: &mut Batch, partition: u16, conversion: &Conversion, now: Timestamp) {
     let export = ConversionExport {
         event: conversion.event,
@@ -71,24 +64,26 @@ pub fn enqueue(batch: &mut Batch, partition: u16, conversion: &Conversion, now: 
         tries: 0,
         since: now,
     };
-    batch.put(key_of(partition, now, export.event), row::encode(&export));
+    batch.put(key_of(partition, now, export.event), codec::encode(&export));
 }
 
 impl QueuedConversionExport {
-    /// It is over, one way or the other; the commit conflicts when the row is no more as it was found.
+    /// Deletes the row of an export that succeeded or is given up. The commit conflicts if the row has changed since it
+    /// was read.
     pub fn complete(&self, batch: &mut Batch) {
         batch.check(self.key.clone(), Some(self.row.clone()));
         batch.delete(self.key.clone());
     }
 
-    /// It is tried again at this time; the commit conflicts as with [`Found::done`].
+    /// Moves the export to a later due time and counts the attempt. The commit conflicts like that of
+    /// [`Self::complete`].
     pub fn retry(&self, batch: &mut Batch, due: Timestamp) {
         self.complete(batch);
         let export = ConversionExport { tries: self.export.tries.saturating_add(1), ..self.export.clone() };
-        batch.put(key_of(self.partition, due, export.event), row::encode(&export));
+        batch.put(key_of(self.partition, due, export.event), codec::encode(&export));
     }
 
-    /// The conversion; none when it is forgotten.
+    /// Reads the conversion; `None` if it was deleted.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -99,7 +94,7 @@ impl QueuedConversionExport {
     }
 }
 
-/// The exports of a partition, those due first, at most `limit`; due or not.
+/// Lists the exports of a partition by due time, including future ones, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -107,9 +102,9 @@ pub async fn list_first(store: &Store, partition: u16, limit: usize) -> Result<V
     let range = key(Space::ConversionExport).u16(partition).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let read = |(row_key, row): (Key, Value)| {
-        let mut reader = KeyReader::new(Space::ConversionExport, &row_key).map_err(row::damaged)?;
-        let due = reader.u16().and_then(|_| reader.time()).map_err(row::damaged)?;
-        Ok(QueuedConversionExport { export: row::decode(&row)?, partition, due, row, key: row_key })
+        let mut reader = KeyReader::new(Space::ConversionExport, &row_key).map_err(codec::damaged)?;
+        let due = reader.u16().and_then(|_| reader.time()).map_err(codec::damaged)?;
+        Ok(QueuedConversionExport { export: codec::decode(&row)?, partition, due, row, key: row_key })
     };
     rows.into_iter().map(read).collect()
 }

@@ -1,17 +1,21 @@
-//! API keys and SMTP credentials: a row each, found by the hash of the secret.
+//! API keys and SMTP credentials: one row each under the account, and an index by the hash of each valid secret.
 //!
-//! The row lies under the account, for lists; under each hash of a secret that counts lies where it is.
-//! No secret is stored. Both nouns are a [`Credential`] and share their reads and writes.
+//! ```text
+//! ApiKey,       SmtpCredential       · account · id  ─►  the credential
+//! ApiKeyByHash, SmtpCredentialByHash · hash          ─►  key of its row
+//! ```
+//!
+//! No secret is stored. Both types implement [`Credential`] and share reads and writes.
 
 use jiff::Timestamp;
+use mail::cidr::IpNetwork;
 use mail::credential::{ApiKey, ApiKeyScope, CredentialPolicy, CredentialSecrets, SecretHash, SmtpCredential};
 use mail::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId};
-use mail::network::IpNetwork;
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "CredentialSecrets")]
@@ -70,65 +74,55 @@ struct SmtpCredentialRow {
 }
 stored!(SmtpCredential as SmtpCredentialRow);
 
-/// What is shown of a credential of either kind, beside its terms.
+/// The displayed fields of a credential of either type, without its policy.
 #[derive(Debug)]
 pub struct CredentialSummary<'a> {
-    /// Its id, as it is written.
     pub id: String,
-    /// What people call it.
+    /// Display name.
     pub name: &'a str,
-    /// What may be shown of the secret.
+    /// Part of the secret that may be displayed.
     pub hint: &'a str,
-    /// It lets in.
     pub enabled: bool,
-    /// When it was created.
     pub created_at: Timestamp,
 }
 
-/// The parts of a credential that may change.
+/// The mutable fields of a credential.
 #[derive(Debug)]
 pub struct CredentialFieldsMut<'a> {
-    /// What people call it.
+    /// Display name.
     pub name: &'a mut String,
-    /// It lets in.
     pub enabled: &'a mut bool,
-    /// On which terms.
     pub terms: &'a mut CredentialPolicy,
-    /// What may be shown of the secret.
+    /// Part of the secret that may be displayed.
     pub hint: &'a mut String,
 }
 
-/// What lets a program in: an API key or an SMTP credential.
+/// An API key or an SMTP credential.
 pub trait Credential: Clone + Send + Sync + 'static {
-    /// Its rows.
+    /// Key space of the rows.
     const ROWS: Space;
-    /// Where they are, by the hash of the secret.
+    /// Key space of the index by secret hash.
     const BY_HASH: Space;
 
-    /// What its ids start with.
+    /// Prefix of the ids.
     const ID_PREFIX: &'static str;
 
-    /// The bytes of an id's text.
+    /// Parses an id.
     fn id_of(text: &str) -> Option<[u8; 16]>;
-    /// Whose it is.
     fn account(&self) -> AccountId;
-    /// Its id's bytes.
     fn id_bytes(&self) -> [u8; 16];
-    /// What is shown of it.
     fn summary(&self) -> CredentialSummary<'_>;
-    /// What may change of it.
     fn fields_mut(&mut self) -> CredentialFieldsMut<'_>;
-    /// On which terms it lets in.
     fn terms(&self) -> &CredentialPolicy;
-    /// The same with these secrets.
+    /// Replaces the secrets.
     #[must_use]
     fn with_secrets(self, secrets: CredentialSecrets) -> Self;
-    /// Its row.
+    /// Encodes the row.
     fn row(&self) -> bytes::Bytes;
-    /// Reads its row.
+    /// Decodes a row.
     ///
     /// # Errors
-    /// It is none.
+    /// The row is not a credential of this type.
     fn from_row(row: &[u8]) -> Result<Self, ReadError>;
 }
 
@@ -164,10 +158,10 @@ macro_rules! credential {
                 self
             }
             fn row(&self) -> bytes::Bytes {
-                row::encode(self)
+                codec::encode(self)
             }
             fn from_row(row: &[u8]) -> Result<Self, ReadError> {
-                row::decode(row)
+                codec::decode(row)
             }
         }
     };
@@ -183,7 +177,7 @@ fn key_by_hash<C: Credential>(hash: &SecretHash) -> Key {
     key(C::BY_HASH).fixed(*hash.as_bytes()).build()
 }
 
-/// Writes a new credential with this secret's hash.
+/// Writes a new credential with the hash of its secret. The commit conflicts if the hash is in use.
 pub fn create<C: Credential>(batch: &mut Batch, credential: C, hash: &SecretHash) {
     let credential = credential.with_secrets(CredentialSecrets::single(*hash));
     let row_key = key_of::<C>(credential.account(), credential.id_bytes());
@@ -193,24 +187,22 @@ pub fn create<C: Credential>(batch: &mut Batch, credential: C, hash: &SecretHash
     batch.put(row_key, credential.row());
 }
 
-/// Writes a new API key.
 pub fn create_api_key(batch: &mut Batch, api_key: &ApiKey, hash: &SecretHash) {
     create(batch, api_key.clone(), hash);
 }
 
-/// Writes a new SMTP credential.
 pub fn create_smtp(batch: &mut Batch, credential: &SmtpCredential, hash: &SecretHash) {
     create(batch, credential.clone(), hash);
 }
 
-/// Changes a credential that was read as `before`; the commit conflicts when it is no more like that.
-/// Secrets that it has no more lead nowhere.
+/// Updates a credential that was read as `before`, and the index of its secrets. The commit conflicts if the stored row
+/// has changed since.
 pub fn update<C: Credential>(batch: &mut Batch, before: &C, after: &C) {
     let row_key = key_of::<C>(before.account(), before.id_bytes());
     batch.check(row_key.clone(), Some(before.row()));
     let (had, has) = (&before.terms().secrets, &after.terms().secrets);
-    for gone in had.all().filter(|hash| !has.all().any(|kept| kept == *hash)) {
-        batch.delete(key_by_hash::<C>(gone));
+    for removed in had.all().filter(|hash| !has.all().any(|current| current == *hash)) {
+        batch.delete(key_by_hash::<C>(removed));
     }
     for fresh in has.all().filter(|hash| !had.all().any(|known| known == *hash)) {
         batch.check(key_by_hash::<C>(fresh), None);
@@ -219,8 +211,8 @@ pub fn update<C: Credential>(batch: &mut Batch, before: &C, after: &C) {
     batch.put(row_key, after.row());
 }
 
-/// Deletes a credential that was read so, with what is known of its use; the commit conflicts when it is
-/// no more like that.
+/// Deletes a credential with its index keys and its last-used row. The commit conflicts if the stored row has changed
+/// since it was read.
 pub fn delete<C: Credential>(batch: &mut Batch, credential: &C) {
     for hash in credential.terms().secrets.all() {
         batch.delete(key_by_hash::<C>(hash));
@@ -230,7 +222,7 @@ pub fn delete<C: Credential>(batch: &mut Batch, credential: &C) {
     batch.check(row_key.clone(), Some(credential.row())).delete(row_key);
 }
 
-/// A credential of an account.
+/// Reads a credential of an account.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -238,7 +230,7 @@ pub async fn get<C: Credential>(store: &Store, account: AccountId, id: [u8; 16])
     store.get(&key_of::<C>(account, id)).await?.map(|row| C::from_row(&row)).transpose()
 }
 
-/// An account's credentials, newest first, older than `before`, at most `limit`.
+/// Lists an account's credentials before `before`, newest first, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -256,7 +248,7 @@ pub async fn list<C: Credential>(
     rows.iter().map(|(_, row)| C::from_row(row)).collect()
 }
 
-/// The credential with this secret, whether or not it lets in.
+/// Finds the credential with this secret hash, even if it is disabled or expired.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -272,16 +264,16 @@ mod tests {
     #[test]
     fn rows_of_the_first_version_are_read() {
         let row = br#"[1,{"id":"key_01ARZ3NDEKTSV4RRFFQ69G5FAV","account":"acct_01ARZ3NDEKTSV4RRFFQ69G5FAV","name":"first","scope":"full","hint":"rnl_...abcd","enabled":true,"created_at":"2026-01-01T00:00:00Z"}]"#;
-        let api_key: ApiKey = row::decode(row).unwrap();
+        let api_key: ApiKey = codec::decode(row).unwrap();
         assert_eq!(api_key.terms, CredentialPolicy::default());
-        assert_eq!(&row::encode(&api_key)[..], &row[..]);
+        assert_eq!(&codec::encode(&api_key)[..], &row[..]);
     }
 
     #[tokio::test]
-    async fn a_rotated_secret_leads_here_until_the_next() {
+    async fn a_rotated_secret_is_found_until_the_next_rotation() {
         let store = Store::memory();
         let hash = |n: u8| SecretHash::from_bytes(&[n]);
-        let first: ApiKey = row::decode(br#"[1,{"id":"key_01ARZ3NDEKTSV4RRFFQ69G5FAV","account":"acct_01ARZ3NDEKTSV4RRFFQ69G5FAV","name":"n","scope":"full","hint":"h","enabled":true,"created_at":"2026-01-01T00:00:00Z"}]"#).unwrap();
+        let first: ApiKey = codec::decode(br#"[1,{"id":"key_01ARZ3NDEKTSV4RRFFQ69G5FAV","account":"acct_01ARZ3NDEKTSV4RRFFQ69G5FAV","name":"n","scope":"full","hint":"h","enabled":true,"created_at":"2026-01-01T00:00:00Z"}]"#).unwrap();
         let mut batch = Batch::progress();
         create(&mut batch, first, &hash(1));
         store.commit(batch).await.unwrap();

@@ -1,22 +1,21 @@
-//! Deadlines: all tasks, by partition and the time at which each is looked at whatever it waits for: because its sender is
-//! to hear that it is late, or because its time is up. Kept by [`crate::task`], in the commits that write tasks and take
-//! them away.
+//! Deadline index: tasks by partition and the time at which each must be examined regardless of its due time, to send a
+//! delay report or because it expires. [`crate::task`] maintains it in the commits that write and delete tasks.
 //!
 //! ```text
 //! Deadline · partition · time · email · recipient  ─►  the key of the task
-//! Deadline · 65535                                      the tasks of older versions are indexed
+//! Deadline · 65535                                 ─►  (empty): tasks of older versions are indexed
 //! ```
 //!
-//! What the operator holds has no row, unless the client said until when it is worth anything: it waits for the operator.
+//! Tasks held by the operator have no entry, unless the client set a deliver-by time.
 
 use jiff::Timestamp;
 use mail::task::Task;
 
+use crate::codec;
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
-use crate::row;
 
-/// Marks a store whose tasks all have their rows: no partition has this number.
+/// Pseudo partition of the marker that all tasks are indexed; no partition has this number.
 const INDEXED: u16 = u16::MAX;
 
 fn key_of(task: &Task) -> Key {
@@ -28,24 +27,24 @@ fn key_of(task: &Task) -> Key {
         .build()
 }
 
-/// The new task lies at this key.
+/// Adds the entry of a new task with this key.
 pub(crate) fn put_new(batch: &mut Batch, task: &Task, at: &Key) {
     batch.put_fresh(key_of(task), at.to_vec());
 }
 
-/// The task lies at this key.
+/// Writes the entry of a task with this key, unless it is held without a deliver-by time.
 pub(crate) fn put(batch: &mut Batch, task: &Task, at: &Key) {
     if task.has_deadline || !task.held {
         batch.put(key_of(task), at.to_vec());
     }
 }
 
-/// The task is taken away.
+/// Deletes the entry of a task.
 pub(crate) fn remove(batch: &mut Batch, task: &Task) {
     batch.delete(key_of(task));
 }
 
-/// Whether the tasks of older versions are indexed.
+/// Returns whether the tasks of older versions are indexed.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -53,7 +52,7 @@ pub async fn is_indexed(store: &Store) -> Result<bool, ReadError> {
     Ok(store.get(&key(Space::Deadline).u16(INDEXED).build()).await?.is_some())
 }
 
-/// Writes the rows of tasks that an older version wrote.
+/// Adds entries for tasks that an older version wrote.
 pub fn index(batch: &mut Batch, tasks: &[(Task, Value)]) {
     tasks.iter().for_each(|(task, _)| put(batch, task, &crate::task::key_of(task)));
 }
@@ -63,21 +62,21 @@ pub fn finish_index(batch: &mut Batch) {
     batch.put(key(Space::Deadline).u16(INDEXED).build(), Value::new());
 }
 
-/// Tasks of a partition whose time has come.
+/// A page of overdue tasks of one partition.
 #[derive(Debug, Default)]
 pub struct OverdueTasks {
-    /// The tasks with their rows, the longest past first. One that cannot be read is left out: where it lies,
-    /// [`crate::task::list`] says so.
+    /// The tasks with their rows, longest overdue first. Tasks that cannot be decoded are left out;
+    /// [`crate::task::list`] reports them.
     pub tasks: Vec<(Task, Value)>,
-    /// Rows whose task is gone.
+    /// Entries whose task no longer exists.
     pub orphans: Vec<(Key, Value)>,
-    /// Where to go on, when there may be more.
+    /// Start of the next page, if there may be one.
     pub more: Option<Key>,
-    /// The next time, if it is known.
+    /// The next deadline, if known.
     pub next: Option<Timestamp>,
 }
 
-/// Deletes rows whose task is gone; the commit conflicts when one of them was written anew.
+/// Deletes entries whose task no longer exists. The commit conflicts if one was rewritten.
 pub fn delete_orphans(batch: &mut Batch, strays: &[(Key, Value)]) {
     for (at, row) in strays {
         batch.check(at.clone(), Some(row.clone()));
@@ -85,7 +84,8 @@ pub fn delete_orphans(batch: &mut Batch, strays: &[(Key, Value)]) {
     }
 }
 
-/// Tasks of a partition whose time came before `now`, at most `limit` of them, from a key on ([`Past::more`]).
+/// Lists the tasks of a partition whose deadline is before `now`, at most `limit`, from a key on
+/// ([`OverdueTasks::more`]).
 ///
 /// # Errors
 /// The store cannot be read.
@@ -123,8 +123,8 @@ pub async fn list_overdue(
 }
 
 fn read_time(deadline: &Key) -> Result<Timestamp, ReadError> {
-    let mut reader = KeyReader::new(Space::Deadline, deadline).map_err(row::damaged)?;
-    reader.u16().and_then(|_| reader.time()).map_err(row::damaged)
+    let mut reader = KeyReader::new(Space::Deadline, deadline).map_err(codec::damaged)?;
+    reader.u16().and_then(|_| reader.time()).map_err(codec::damaged)
 }
 
 #[cfg(test)]
@@ -148,7 +148,7 @@ mod tests {
             crate::task::put_new(&mut batch, task);
         }
         store.commit(batch).await.unwrap();
-        // Tried again later: its deadline is as it was.
+        // A retry changes the due time, not the deadline.
         let moved = Task { due: at(15), ..late.clone() };
         let mut batch = Batch::progress();
         crate::task::remove(&mut batch, &late, None);
@@ -158,7 +158,7 @@ mod tests {
         let tasks: Vec<Task> = found.tasks.into_iter().map(|(task, _)| task).collect();
         assert_eq!(tasks, [early.clone(), moved.clone()]);
         assert_eq!((found.more, found.next), (None, Some(at(50))));
-        // A page at a time.
+        // Page by page.
         let first = list_overdue(&store, late.partition, None, at(40), 1).await.unwrap();
         let second = list_overdue(&store, late.partition, first.more, at(40), 1).await.unwrap();
         assert_eq!((&first.tasks[0].0, &second.tasks[0].0), (&early, &moved));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_asked_to_hear_of_delay_is_looked_at_before_the_end() {
+    async fn a_requested_delay_report_is_due_before_expiry() {
         let store = Store::memory();
         let mut told = task("b.example", 10, 1);
         told.expires_at = at(100_000);
@@ -193,16 +193,16 @@ mod tests {
         assert_eq!(found(late + LAST_ATTEMPT_GRACE).await.next, Some(at(100_000)));
     }
 
-    /// It waits for the operator, whatever its time.
+    /// A held task has no deadline entry.
     #[tokio::test]
-    async fn what_the_operator_holds_is_not_found() {
+    async fn held_tasks_are_not_overdue() {
         let store = Store::memory();
         let task = Task { expires_at: at(20), ..task("b.example", 10, 1) };
         let mut batch = Batch::intake();
         crate::task::put_new(&mut batch, &task);
         store.commit(batch).await.unwrap();
         let change = async |before: &Task, after: &Task| {
-            let row = row::encode(before);
+            let row = codec::encode(before);
             let mut batch = Batch::progress();
             crate::task::update(&mut batch, (before, &row), after);
             store.commit(batch).await.unwrap();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rows_whose_task_is_gone_are_found_apart() {
+    async fn entries_without_a_task_are_listed_as_orphans() {
         let store = Store::memory();
         let task = Task { expires_at: at(20), ..task("b.example", 10, 1) };
         let mut batch = Batch::progress();

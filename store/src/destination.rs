@@ -1,18 +1,19 @@
-//! What the operator has ordered about destinations: a row for each, and one that tells when any has changed.
+//! Destination overrides: one row for each destination that the operator changed, and a version row that every change
+//! rewrites.
 //!
 //! ```text
-//! Destination · 0               how often something was ordered
-//! Destination · kind · name     what is ordered
+//! Destination · 0            ─►  number of changes so far
+//! Destination · kind · name  ─►  the overrides
 //! ```
 
 use mail::destination::{Destination, DestinationOverrides, OperatorSuspension, PaceOverride, RouteOverride};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
-use crate::row::{self, stored};
 
-/// Destinations that something may be ordered about.
+/// Maximum number of destinations with overrides.
 pub const DESTINATIONS_MAX: usize = 10_000;
 
 const VERSION: u8 = 0;
@@ -43,11 +44,11 @@ fn version_key() -> Key {
     key(Space::Destination).u8(VERSION).build()
 }
 
-/// Tells whether something was ordered since: it is another one then.
+/// Value of the version row; differs after each change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DestinationOrdersVersion(Option<Value>);
 
-/// Which version there is.
+/// Reads the current version.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -55,7 +56,7 @@ pub async fn current_version(store: &Store) -> Result<DestinationOrdersVersion, 
     Ok(DestinationOrdersVersion(store.get(&version_key()).await?))
 }
 
-/// Everything that is ordered, at most [`DESTINATIONS_MAX`].
+/// Lists all overrides, at most [`DESTINATIONS_MAX`].
 ///
 /// # Errors
 /// The store cannot be read.
@@ -63,7 +64,7 @@ pub async fn list(store: &Store) -> Result<Vec<(Destination, DestinationOverride
     let from = key(Space::Destination).u8(DOMAIN).build();
     let range = from..key(Space::Destination).range().end;
     let rows = store.scan(range, ScanOrder::Ascending, DESTINATIONS_MAX).await?;
-    let read = |(at, row): (Key, Value)| Ok((read_key(&at).map_err(row::damaged)?, row::decode(&row)?));
+    let read = |(at, row): (Key, Value)| Ok((read_key(&at).map_err(codec::damaged)?, codec::decode(&row)?));
     rows.into_iter().map(read).collect()
 }
 
@@ -79,7 +80,7 @@ fn read_key(at: &Key) -> Result<Destination, KeyDecodeError> {
     }
 }
 
-/// Writes what is ordered about a destination; the commit conflicts when something else was ordered since `version`.
+/// Writes the overrides of a destination. The commit conflicts if any override changed since `version`.
 pub fn put(
     batch: &mut Batch,
     version: &DestinationOrdersVersion,
@@ -92,7 +93,7 @@ pub fn put(
     if standing.is_empty() {
         batch.delete(key_of(destination));
     } else {
-        batch.put(key_of(destination), row::encode(standing));
+        batch.put(key_of(destination), codec::encode(standing));
     }
 }
 
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn orders_are_kept_and_taken_back_one_after_the_other() {
+    async fn overrides_are_written_and_deleted_by_version() {
         let store = Store::memory();
         let destination = Destination::MailHost("google.com".parse().unwrap());
         let pace = PaceOverride { connections_max: Some(3), messages_per_second: None };
@@ -111,7 +112,7 @@ mod tests {
         put(&mut batch, &before, &destination, &standing);
         store.commit(batch.clone()).await.unwrap();
         assert_eq!(list(&store).await.unwrap(), [(destination.clone(), standing)]);
-        assert!(store.commit(batch).await.is_err(), "something was ordered meanwhile");
+        assert!(store.commit(batch).await.is_err(), "the version is outdated");
 
         let now = current_version(&store).await.unwrap();
         assert_ne!(now, before);

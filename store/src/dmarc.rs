@@ -1,12 +1,13 @@
-//! DMARC aggregate reports: a row for each that was counted, and a row of sums for each day and address.
+//! DMARC aggregate reports (RFC 7489 7.2): one row for each counted report, and one row of sums for each day and source
+//! address.
 //!
 //! ```text
-//! DmarcReport · account · domain · day · reporter · report id  ─►  who reported what
+//! DmarcReport · account · domain · day · reporter · report id  ─►  the report's metadata
 //! DmarcSource · account · domain · day · address               ─►  sums
 //! ```
 //!
-//! The report's row and the sums that it adds to are one commit, and the row must not be there before: so each
-//! report counts once. Of a day so many reports and addresses are kept as [`mail::dmarc`] says.
+//! A report's row is written in the commit that updates the sums, and must not exist before, so each report counts
+//! once. [`mail::dmarc`] limits the number of reports and addresses per day.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -19,11 +20,11 @@ use mail::id::{AccountId, DomainId};
 use mail::metric::Hour;
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{KeyBuilder, KeyReader, Space, key, prefix_end, successor};
-use crate::row::{self, stored};
 
-/// Rows read at once.
+/// Rows per read.
 const PAGE_ROWS: usize = 1_000;
 
 #[derive(Serialize, Deserialize)]
@@ -51,67 +52,68 @@ struct DmarcSourceRow {
 }
 stored!(DmarcSource as DmarcSourceRow);
 
-/// Whose.
+/// Account and domain.
 pub type DmarcDomainKey = (AccountId, DomainId);
 
 fn domain_prefix(space: Space, (account, domain): DmarcDomainKey) -> KeyBuilder {
     key(space).account(account).id(domain.to_bytes())
 }
 
-fn report_key(of: DmarcDomainKey, report: &DmarcReport) -> Key {
-    let day = domain_prefix(Space::DmarcReport, of).i64(report.day().0);
+fn report_key(domain_key: DmarcDomainKey, report: &DmarcReport) -> Key {
+    let day = domain_prefix(Space::DmarcReport, domain_key).i64(report.day().0);
     day.text(report.reporter.as_str()).text(&report.report_id).build()
 }
 
-/// An address of IPv4 stands among those of IPv6 (RFC 4291 2.5.5.2); the unspecified one is all others.
-fn source_key(of: DmarcDomainKey, day: Hour, ip: Option<IpAddr>) -> Key {
+/// IPv4 addresses are stored IPv4-mapped (RFC 4291 2.5.5.2). The unspecified address stands for addresses over the
+/// limit.
+fn source_key(domain_key: DmarcDomainKey, day: Hour, ip: Option<IpAddr>) -> Key {
     let ip = match ip {
         None => Ipv6Addr::UNSPECIFIED,
         Some(IpAddr::V4(ip)) => ip.to_ipv6_mapped(),
         Some(IpAddr::V6(ip)) => ip,
     };
-    domain_prefix(Space::DmarcSource, of).i64(day.0).fixed(ip.octets()).build()
+    domain_prefix(Space::DmarcSource, domain_key).i64(day.0).fixed(ip.octets()).build()
 }
 
-/// Whether a report was counted before.
+/// Returns whether a report was counted before.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn is_counted(store: &Store, of: DmarcDomainKey, report: &DmarcReport) -> Result<bool, ReadError> {
-    Ok(store.get(&report_key(of, report)).await?.is_some())
+pub async fn is_counted(store: &Store, domain_key: DmarcDomainKey, report: &DmarcReport) -> Result<bool, ReadError> {
+    Ok(store.get(&report_key(domain_key, report)).await?.is_some())
 }
 
-/// Counts a report; says whether it is to be counted: not when it was before, and not when the day has had
-/// too many. The commit conflicts when somebody counted for the same day meanwhile.
+/// Adds a report to the sums. Returns false if it was counted before or if the day has reached its maximum of reports.
+/// The commit conflicts if another report of the same day is counted concurrently.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn record_report(
     store: &Store,
     batch: &mut Batch,
-    of: DmarcDomainKey,
+    domain_key: DmarcDomainKey,
     (report, sources): (&DmarcReport, &[DmarcSource]),
 ) -> Result<bool, ReadError> {
-    let (day, report_key) = (report.day(), report_key(of, report));
-    let reports = domain_prefix(Space::DmarcReport, of).i64(day.0).range();
-    let there = store.scan(reports, ScanOrder::Ascending, REPORTS_MAX).await?;
-    if there.len() >= REPORTS_MAX || there.iter().any(|(known, _)| *known == report_key) {
+    let (day, report_key) = (report.day(), report_key(domain_key, report));
+    let reports = domain_prefix(Space::DmarcReport, domain_key).i64(day.0).range();
+    let existing = store.scan(reports, ScanOrder::Ascending, REPORTS_MAX).await?;
+    if existing.len() >= REPORTS_MAX || existing.iter().any(|(known, _)| *known == report_key) {
         return Ok(false);
     }
-    batch.check(report_key.clone(), None).put(report_key, row::encode(report));
-    let known = domain_prefix(Space::DmarcSource, of).i64(day.0).range();
+    batch.check(report_key.clone(), None).put(report_key, codec::encode(report));
+    let known = domain_prefix(Space::DmarcSource, domain_key).i64(day.0).range();
     let known: BTreeMap<Key, _> = store.scan(known, ScanOrder::Ascending, SOURCES_MAX + 1).await?.into_iter().collect();
-    let mut room = SOURCES_MAX.saturating_sub(known.len());
+    let mut free_sources = SOURCES_MAX.saturating_sub(known.len());
     let mut sums: BTreeMap<Key, DmarcSource> = BTreeMap::new();
     for source in sources {
-        let mut row_key = source_key(of, day, source.ip);
+        let mut row_key = source_key(domain_key, day, source.ip);
         let mut source = *source;
         if !known.contains_key(&row_key) && !sums.contains_key(&row_key) {
-            if room == 0 {
-                row_key = source_key(of, day, None);
+            if free_sources == 0 {
+                row_key = source_key(domain_key, day, None);
                 source = DmarcSource { ip: None, ours: false, ..source };
             }
-            room = room.saturating_sub(1);
+            free_sources = free_sources.saturating_sub(1);
         }
         let start = DmarcSource { tally: DmarcMessageCounts::default(), ..source };
         sums.entry(row_key).or_insert(start).tally.add(&source.tally);
@@ -119,54 +121,54 @@ pub async fn record_report(
     for (row_key, mut sum) in sums {
         let row = known.get(&row_key).cloned();
         if let Some(row) = &row {
-            let before: DmarcSource = row::decode(row)?;
+            let before: DmarcSource = codec::decode(row)?;
             sum.ours |= before.ours;
             sum.tally.add(&before.tally);
         }
         batch.check(row_key.clone(), row);
-        batch.put(row_key, row::encode(&sum));
+        batch.put(row_key, codec::encode(&sum));
     }
     Ok(true)
 }
 
-/// Whether a conflict was about what is counted here.
+/// Returns whether the conflicting key is a DMARC row.
 #[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     let spaces = [Space::DmarcReport as u8, Space::DmarcSource as u8];
     conflict.first().is_some_and(|first| spaces.contains(first))
 }
 
-/// The reports about a domain whose time began in these hours, oldest first.
+/// Lists the reports of a domain whose period begins within these hours, oldest first.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn list_reports(
     store: &Store,
-    of: DmarcDomainKey,
+    domain_key: DmarcDomainKey,
     hours: Range<Hour>,
 ) -> Result<Vec<DmarcReport>, ReadError> {
     let mut reports = Vec::new();
-    for_each_row(store, (Space::DmarcReport, of), hours, &mut |_, row| {
-        reports.push(row::decode(row)?);
+    for_each_row(store, (Space::DmarcReport, domain_key), hours, &mut |_, row| {
+        reports.push(codec::decode(row)?);
         Ok(())
     })
     .await?;
     Ok(reports)
 }
 
-/// What came from where in these hours: by address, and by day.
+/// Sums the sources of these hours by address and by day.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn source_totals(
     store: &Store,
-    of: DmarcDomainKey,
+    domain_key: DmarcDomainKey,
     hours: Range<Hour>,
 ) -> Result<(Vec<DmarcSource>, BTreeMap<Hour, DmarcMessageCounts>), ReadError> {
     let mut by_ip: BTreeMap<Option<IpAddr>, DmarcSource> = BTreeMap::new();
     let mut by_day: BTreeMap<Hour, DmarcMessageCounts> = BTreeMap::new();
-    for_each_row(store, (Space::DmarcSource, of), hours, &mut |day, row| {
-        let source: DmarcSource = row::decode(row)?;
+    for_each_row(store, (Space::DmarcSource, domain_key), hours, &mut |day, row| {
+        let source: DmarcSource = codec::decode(row)?;
         by_day.entry(day).or_default().add(&source.tally);
         let start = DmarcSource { tally: DmarcMessageCounts::default(), ..source };
         let sum = by_ip.entry(source.ip).or_insert(start);
@@ -178,25 +180,25 @@ pub async fn source_totals(
     Ok((by_ip.into_values().collect(), by_day))
 }
 
-/// What is done with each row of a day.
+/// Callback for each row, with its day.
 type RowVisitor<'a> = dyn FnMut(Hour, &[u8]) -> Result<(), ReadError> + Send + 'a;
 
 async fn for_each_row(
     store: &Store,
-    (space, of): (Space, DmarcDomainKey),
+    (space, domain_key): (Space, DmarcDomainKey),
     hours: Range<Hour>,
     take: &mut RowVisitor<'_>,
 ) -> Result<(), ReadError> {
-    let end = domain_prefix(space, of).i64(hours.end.0).build();
-    let mut start = domain_prefix(space, of).i64(hours.start.0).build();
+    let end = domain_prefix(space, domain_key).i64(hours.end.0).build();
+    let mut start = domain_prefix(space, domain_key).i64(hours.start.0).build();
     while start < end {
         let rows = store.scan(start.clone()..end.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
         for (row_key, row) in &rows {
-            let mut reader = KeyReader::new(space, row_key).map_err(row::damaged)?;
+            let mut reader = KeyReader::new(space, row_key).map_err(codec::damaged)?;
             let read = reader.account().and_then(|_| reader.id()).and_then(|_| reader.i64());
-            take(Hour(read.map_err(row::damaged)?), row)?;
+            take(Hour(read.map_err(codec::damaged)?), row)?;
         }
-        // Rows in memory are read without waiting: others have their turn, too.
+        // Rows in memory are read without waiting, so let other tasks run.
         tokio::task::yield_now().await;
         match rows.last() {
             Some((last, _)) if rows.len() == PAGE_ROWS => start = successor(last),
@@ -206,8 +208,8 @@ async fn for_each_row(
     Ok(())
 }
 
-/// Forgets an account's days from before one, of domains that are no more as well, at most `limit` rows. Says
-/// how many.
+/// Deletes an account's days before `before`, including those of deleted domains, at most `limit` rows. Returns their
+/// number.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -224,15 +226,15 @@ pub async fn purge_before(
         while count < limit {
             let first = store.scan(start..all.end.clone(), ScanOrder::Ascending, 1).await?;
             let Some((first, _)) = first.first() else { break };
-            let mut reader = KeyReader::new(space, first).map_err(row::damaged)?;
-            let domain = reader.account().and_then(|_| reader.id()).map_err(row::damaged)?;
-            let of = domain_prefix(space, (account, DomainId::from_bytes(domain)));
-            let (from, to) = (of.clone().build(), of.clone().i64(before.0).build());
+            let mut reader = KeyReader::new(space, first).map_err(codec::damaged)?;
+            let domain = reader.account().and_then(|_| reader.id()).map_err(codec::damaged)?;
+            let prefix = domain_prefix(space, (account, DomainId::from_bytes(domain)));
+            let (from, to) = (prefix.clone().build(), prefix.clone().i64(before.0).build());
             for (row_key, _) in store.scan(from..to, ScanOrder::Ascending, limit - count).await? {
                 batch.delete(row_key);
                 count += 1;
             }
-            start = prefix_end(&of.build());
+            start = prefix_end(&prefix.build());
         }
     }
     Ok(count)
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_report_counts_once_and_days_are_bounded_and_forgotten() {
+    async fn each_report_counts_once_and_days_are_bounded_and_purged() {
         let store = Store::memory();
         let of = (AccountId::new(at(0), 1), DomainId::new(at(0), 1));
         let counts = async |report: &DmarcReport, sources: &[DmarcSource]| {
@@ -278,7 +280,7 @@ mod tests {
             counted
         };
         assert!(counts(&report("a", 0), &[source(1), source(2)]).await);
-        assert!(!counts(&report("a", 0), &[source(1), source(2)]).await, "the same again");
+        assert!(!counts(&report("a", 0), &[source(1), source(2)]).await, "a repeated report");
         assert!(counts(&report("b", 0), &[source(1)]).await);
         assert!(counts(&report("c", 5), &[source(3)]).await);
         let hours = |from, to| Hour::containing(at(from)).day()..Hour::containing(at(to)).day();
@@ -290,7 +292,7 @@ mod tests {
         assert!(counts(&report("d", 7), &many[..400]).await);
         assert!(counts(&report("e", 7), &many[200..]).await);
         let (sources, days) = source_totals(&store, of, hours(7, 8)).await.unwrap();
-        assert_eq!(sources.len(), SOURCES_MAX + 1, "and one for all others");
+        assert_eq!(sources.len(), SOURCES_MAX + 1, "and one row for addresses over the limit");
         assert_eq!(days.values().next().unwrap().messages, 2 * 800);
         let mut batch = Batch::progress();
         let before = (of.0, Hour::containing(at(6)).day());
@@ -300,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_two_who_count_the_same_at_once_one_does() {
+    async fn concurrent_counts_of_one_report_conflict() {
         let store = Store::memory();
         let of = (AccountId::new(at(0), 1), DomainId::new(at(0), 1));
         let mut batches = Vec::new();

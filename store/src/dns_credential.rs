@@ -1,19 +1,18 @@
-//! Credentials for DNS providers, sealed: a row for each account and provider.
+//! Sealed credentials for DNS providers: one row for each account and provider.
 
 use jiff::Timestamp;
 use mail::id::AccountId;
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key};
-use crate::row::{self, stored};
 
-/// Credentials as they lie in the store.
+/// Credentials as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedDnsCredential {
-    /// Sealed for the account and the provider; base 64.
+    /// Sealed for the account and provider, in base64.
     pub sealed: String,
-    /// When they were saved.
     pub saved_at: Timestamp,
 }
 stored!(SealedDnsCredential as SealedDnsCredential);
@@ -22,28 +21,27 @@ fn key_of(account: AccountId, provider: &str) -> Key {
     key(Space::DnsCredential).account(account).text(provider).build()
 }
 
-/// Saves credentials, in place of those that there are.
+/// Saves credentials and replaces existing ones.
 pub fn put(batch: &mut Batch, account: AccountId, provider: &str, saved: &SealedDnsCredential) {
-    batch.put(key_of(account, provider), row::encode(saved));
+    batch.put(key_of(account, provider), codec::encode(saved));
 }
 
-/// Forgets credentials.
 pub fn delete(batch: &mut Batch, account: AccountId, provider: &str) {
     batch.delete(key_of(account, provider));
 }
 
-/// The credentials of an account for a provider.
+/// Reads an account's credentials for a provider.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, provider: &str) -> Result<Option<SealedDnsCredential>, ReadError> {
-    store.get(&key_of(account, provider)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(account, provider)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// Providers read at once; there are some dozens.
+/// Maximum number of providers read; a few dozen exist.
 const PROVIDERS_MAX: usize = 100;
 
-/// The providers that an account has saved credentials for, and when.
+/// Lists the providers for which an account has credentials, with the time they were saved.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -52,9 +50,9 @@ pub async fn list(store: &Store, account: AccountId) -> Result<Vec<(String, Time
     let rows = store.scan(range, ScanOrder::Ascending, PROVIDERS_MAX).await?;
     rows.iter()
         .map(|(at, row)| {
-            let mut parts = KeyReader::new(Space::DnsCredential, at).map_err(row::damaged)?;
-            let provider = parts.account().and_then(|_| parts.text()).map_err(row::damaged)?;
-            Ok((provider, row::decode::<SealedDnsCredential>(row)?.saved_at))
+            let mut parts = KeyReader::new(Space::DnsCredential, at).map_err(codec::damaged)?;
+            let provider = parts.account().and_then(|_| parts.text()).map_err(codec::damaged)?;
+            Ok((provider, codec::decode::<SealedDnsCredential>(row)?.saved_at))
         })
         .collect()
 }

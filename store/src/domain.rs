@@ -1,4 +1,4 @@
-//! Sending domains: a row each under the account, and a key by name that only one account can hold.
+//! Sending domains: one row each under the account, and a key by name that is unique across accounts.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use mail::domain::{DeliverySettings, DomainState, RetiredDkimRecords, SealedDkim
 use mail::id::{AccountId, DomainId};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "SealedDkimKeys")]
@@ -30,12 +30,12 @@ fn usual_bits() -> u16 {
     2_048
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives references")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_usual(bits: &u16) -> bool {
     *bits == usual_bits()
 }
 
-/// Keys that may not be there.
+/// Serde for optional DKIM keys.
 mod dkim_or_none {
     use serde::{Deserializer, Serializer};
 
@@ -47,7 +47,7 @@ mod dkim_or_none {
     #[derive(Serialize)]
     struct DkimRef<'a>(#[serde(with = "DkimRow")] &'a SealedDkimKeys);
 
-    #[expect(clippy::ref_option, reason = "serde gives references")]
+    #[expect(clippy::ref_option, reason = "serde passes references")]
     pub(super) fn serialize<S: Serializer>(dkim: &Option<SealedDkimKeys>, out: S) -> Result<S::Ok, S::Error> {
         dkim.as_ref().map(DkimRef).serialize(out)
     }
@@ -83,7 +83,7 @@ struct DomainRow {
 }
 stored!(SendingDomain as DomainRow);
 
-/// Of a row that is older than the field.
+/// True for rows written before the field existed.
 fn is_unknown(updated_at: &Timestamp) -> bool {
     *updated_at == Timestamp::default()
 }
@@ -96,11 +96,10 @@ fn key_by_name(name: &DomainName) -> Key {
     key(Space::DomainByName).text(name.as_str()).build()
 }
 
-/// How many domains an account has, as it was read: of two that add one more at the same time one conflicts, so
-/// that a plan's limit holds.
+/// An account's number of domains, with the row it was read from. Commits that add or delete a domain check and rewrite
+/// it, so concurrent additions conflict and cannot exceed the plan's limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DomainCount {
-    /// The number.
     pub number: u32,
     account: AccountId,
     row: Option<Value>,
@@ -114,7 +113,7 @@ impl DomainCount {
     }
 }
 
-/// How many domains an account has.
+/// Reads an account's number of domains.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -124,12 +123,12 @@ pub async fn count(store: &Store, account: AccountId) -> Result<DomainCount, Rea
         Some(row) => std::str::from_utf8(row).ok().and_then(|text| text.parse().ok()),
         None => Some(0),
     };
-    let number = number.ok_or_else(|| row::damaged("a count that is no number"))?;
+    let number = number.ok_or_else(|| codec::damaged("an invalid domain count"))?;
     Ok(DomainCount { number, account, row })
 }
 
-/// Writes a new domain; the commit conflicts when the name is taken, by whomever, and when the account's number
-/// of domains is no more the one that was read.
+/// Writes a new domain. The commit conflicts if any account has the name, or if the account's number of domains has
+/// changed since it was read.
 pub fn create(batch: &mut Batch, domain: &SendingDomain, before: &DomainCount) {
     batch.check(key_by_name(&domain.name), None);
     put_new(batch, domain);
@@ -139,19 +138,20 @@ pub fn create(batch: &mut Batch, domain: &SendingDomain, before: &DomainCount) {
 fn put_new(batch: &mut Batch, domain: &SendingDomain) {
     let row_key = key_of(domain.account, domain.id);
     batch.put(key_by_name(&domain.name), row_key.clone());
-    batch.put(row_key, row::encode(domain));
+    batch.put(row_key, codec::encode(domain));
 }
 
-/// Deletes a domain that was read as `domain`; the commit conflicts when it is no more like that.
+/// Deletes a domain that was read as `domain`. The commit conflicts if the stored row or the number of domains has
+/// changed since.
 pub fn delete(batch: &mut Batch, domain: &SendingDomain, before: &DomainCount) {
     let row_key = key_of(domain.account, domain.id);
-    batch.check(row_key.clone(), Some(row::encode(domain)));
+    batch.check(row_key.clone(), Some(codec::encode(domain)));
     batch.delete(row_key);
     batch.delete(key_by_name(&domain.name));
     before.put(batch, before.number.saturating_sub(1));
 }
 
-/// Puts a new domain in the place of another account's of the same name.
+/// Moves a domain name to another account: deletes the former domain and writes the new one.
 pub fn replace(
     batch: &mut Batch,
     (former, of_former): (&SendingDomain, &DomainCount),
@@ -162,22 +162,22 @@ pub fn replace(
     of_new.put(batch, of_new.number.saturating_add(1));
 }
 
-/// Changes a domain that was read as `before`; the commit conflicts when it is no more like that.
+/// Updates a domain that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &SendingDomain, after: &SendingDomain) {
-    batch.check(key_of(before.account, before.id), Some(row::encode(before)));
-    batch.put(key_of(after.account, after.id), row::encode(after));
+    batch.check(key_of(before.account, before.id), Some(codec::encode(before)));
+    batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// The domain of a name, whoever's it is. The caller compares the account.
+/// Finds a domain by name in any account. The caller must compare the account.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn find_by_name(store: &Store, name: &DomainName) -> Result<Option<SendingDomain>, ReadError> {
     let Some(row_key) = store.get(&key_by_name(name)).await? else { return Ok(None) };
-    store.get(&row_key).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// The domains of all accounts whose names come after one, in the order of their names, at most `limit`.
+/// Lists the domains of all accounts by name, after `after`, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -193,10 +193,10 @@ pub async fn by_names(
     let row_keys: Vec<Key> =
         store.scan(range, ScanOrder::Ascending, limit).await?.into_iter().map(|(_, row_key)| row_key).collect();
     let rows = store.get_many(&row_keys).await?;
-    rows.iter().flatten().map(|row| row::decode(row)).collect()
+    rows.iter().flatten().map(|row| codec::decode(row)).collect()
 }
 
-/// The domains of these names and of all names above them, whoever's they are: two reads, however many names.
+/// Finds the domains of these names and all their parent names, in any account, with two reads in total.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -209,30 +209,29 @@ pub async fn find_at_or_above(
     let keys: Vec<Key> = names.iter().map(key_by_name).collect();
     let row_keys: Vec<Key> = store.get_many(&keys).await?.into_iter().flatten().collect();
     let rows = store.get_many(&row_keys).await?;
-    rows.iter().flatten().map(|row| row::decode(row)).collect()
+    rows.iter().flatten().map(|row| codec::decode(row)).collect()
 }
 
-/// A domain of an account.
+/// Reads a domain of an account.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: DomainId) -> Result<Option<SendingDomain>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// A page of domains.
 #[derive(Debug, Default)]
 pub struct DomainPage {
-    /// The domains, newest first.
+    /// Newest first.
     pub domains: Vec<SendingDomain>,
-    /// Where the next page begins, when there may be more: before this one.
+    /// Cursor of the next page, which starts before this domain, if there may be one.
     pub next: Option<DomainId>,
 }
 
-/// Rows read for one page: a filter that passes few gives a short page, and where to go on.
+/// Maximum number of rows scanned for one page. A page that reaches it is short and has a cursor.
 const LOOKED_AT_MAX: usize = 2_000;
 
-/// An account's domains, newest first, of those before `before`: at most `limit` of those that pass.
+/// Lists an account's domains before `before` that pass, newest first, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -252,7 +251,7 @@ pub async fn list(
         let step = limit.clamp(50, 500);
         let rows = store.scan(range.clone(), ScanOrder::Descending, step).await?;
         for (at, row) in &rows {
-            let domain: SendingDomain = row::decode(row)?;
+            let domain: SendingDomain = codec::decode(row)?;
             range.end = at.clone();
             if !passes(&domain) {
                 continue;
@@ -268,7 +267,7 @@ pub async fn list(
             return Ok(listed);
         }
         if looked_at >= LOOKED_AT_MAX {
-            listed.next = rows.last().map(|(_, row)| row::decode::<SendingDomain>(row)).transpose()?.map(|d| d.id);
+            listed.next = rows.last().map(|(_, row)| codec::decode::<SendingDomain>(row)).transpose()?.map(|d| d.id);
             return Ok(listed);
         }
     }

@@ -1,8 +1,9 @@
-//! Emails: a row for what was accepted, a row for each recipient, a body.
+//! Emails: one row for the accepted message, one row for each recipient, and a body.
 //!
-//! The email's row never changes. A recipient's row changes in the commits that settle its attempts,
-//! by whoever owns its task; nobody else writes it, so it needs no check of its own. When the recipient is done
-//! with and has no task any more, what comes back about it changes it ([`look`], [`change`]), each with a check.
+//! The email's row never changes. While a recipient has a task, only the task's owner writes the recipient's row. It
+//! does so in commits that settle an attempt and check the task, so the row needs no check of its own. When the
+//! recipient is final, bounces and complaints change the row, with a check ([`get_stored_recipient`],
+//! [`update_recipient`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,12 +21,12 @@ use mail::reply::SmtpReply;
 use mail::schedule::Schedule;
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Body, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
-use crate::{catalog, schedule, tracking};
+use crate::{email_index, schedule, tracking};
 
-/// At most so many recipients has an email (RFC 5321 4.5.3.1.8 asks for 100 at least).
+/// Maximum number of recipients of an email (RFC 5321 4.5.3.1.8 requires at least 100).
 pub const RECIPIENTS_MAX: usize = 1_000;
 
 #[derive(Serialize, Deserialize)]
@@ -112,14 +113,12 @@ struct RecipientRow {
 }
 stored!(Recipient as RecipientRow);
 
-/// An email and its recipients, in their order.
+/// An email and its recipients, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmailWithRecipients {
-    /// What was accepted.
     pub email: Email,
-    /// To whom, and what has become of it.
     pub recipients: Vec<Recipient>,
-    /// When it is to be sent, if it was scheduled.
+    /// The schedule, if the email was scheduled.
     pub schedule: Option<Schedule>,
 }
 
@@ -131,27 +130,26 @@ fn recipient_key(account: AccountId, email: EmailId, index: u16) -> Key {
     key(Space::Recipient).account(account).id(email.to_bytes()).u16(index).build()
 }
 
-/// The key of an email's body.
 #[must_use]
 pub fn body_key(account: AccountId, id: EmailId) -> Key {
     key(Space::Body).account(account).id(id.to_bytes()).build()
 }
 
-/// Writes a new email with its recipients and its body.
+/// Writes a new email with its recipients and body.
 pub fn create(batch: &mut Batch, email: &Email, recipients: &[Recipient], body: Body) {
-    batch.put(key_of(email.account, email.id), row::encode(email));
+    batch.put(key_of(email.account, email.id), codec::encode(email));
     for recipient in recipients {
         put_recipient(batch, email.account, email.id, recipient);
     }
     batch.put_body(body_key(email.account, email.id), body);
 }
 
-/// Writes what has become of a recipient.
+/// Writes a recipient's state, unchecked.
 pub fn put_recipient(batch: &mut Batch, account: AccountId, email: EmailId, recipient: &Recipient) {
-    batch.put(recipient_key(account, email, recipient.index), row::encode(recipient));
+    batch.put(recipient_key(account, email, recipient.index), codec::encode(recipient));
 }
 
-/// An email without its recipients.
+/// Reads an email without its recipients.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -160,10 +158,10 @@ pub async fn get_without_recipients(
     account: AccountId,
     id: EmailId,
 ) -> Result<Option<Email>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// An email of an account.
+/// Reads an email of an account with its recipients and schedule.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -171,7 +169,7 @@ pub async fn get(store: &Store, account: AccountId, id: EmailId) -> Result<Optio
     let Some(email) = get_without_recipients(store, account, id).await? else { return Ok(None) };
     let range = key(Space::Recipient).account(account).id(id.to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, RECIPIENTS_MAX).await?;
-    let recipients = rows.iter().map(|(_, row)| row::decode(row)).collect::<Result<_, _>>()?;
+    let recipients = rows.iter().map(|(_, row)| codec::decode(row)).collect::<Result<_, _>>()?;
     let schedule = match email.scheduled {
         true => schedule::get(store, (account, id)).await?.map(|found| found.schedule),
         false => None,
@@ -179,7 +177,7 @@ pub async fn get(store: &Store, account: AccountId, id: EmailId) -> Result<Optio
     Ok(Some(EmailWithRecipients { email, recipients, schedule }))
 }
 
-/// An account's emails, newest first, at most `limit`, those before `before` if it is given.
+/// Lists an account's emails before `before`, newest first, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -194,7 +192,7 @@ pub async fn list(
         range.end = key_of(account, before);
     }
     let rows = store.scan(range, ScanOrder::Descending, limit).await?;
-    let emails = rows.iter().map(|(_, row)| row::decode(row)).collect::<Result<Vec<Email>, _>>()?;
+    let emails = rows.iter().map(|(_, row)| codec::decode(row)).collect::<Result<Vec<Email>, _>>()?;
     let (Some(newest), Some(oldest)) = (emails.first(), emails.last()) else { return Ok(Vec::new()) };
     let mut recipients = list_recipients_between(store, account, oldest.id, newest.id).await?;
     let mut schedules = load_schedules(store, account, &emails).await?;
@@ -208,25 +206,23 @@ pub async fn list(
         .collect())
 }
 
-/// An email as it is read where many are.
+/// An email with the row it was read from.
 #[derive(Debug, Clone)]
 pub struct StoredEmail {
-    /// What was accepted.
     pub email: Arc<Email>,
-    /// To whom, and what has become of it.
     pub recipients: Vec<Recipient>,
     row: Value,
 }
 
 impl StoredEmail {
-    /// The commit conflicts when the email is forgotten meanwhile.
+    /// Makes the commit conflict if the email was deleted since it was read.
     pub(crate) fn check(&self, batch: &mut Batch) {
         batch.check(key_of(self.email.account, self.email.id), Some(self.row.clone()));
     }
 }
 
-/// Several emails, of any accounts, in their order; none where there is none. Of those that are `known` it is
-/// only seen that they are there, and what has become of their recipients.
+/// Reads several emails of any accounts, in the order of `wanted`; missing ones are `None`. `known` supplies emails
+/// from a cache, which are not decoded again; their recipients are read in any case.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -235,7 +231,7 @@ pub async fn get_each(
     wanted: &[(AccountId, EmailId)],
     known: &(dyn Fn(EmailId) -> Option<Arc<Email>> + Send + Sync),
 ) -> Result<Vec<Option<StoredEmail>>, ReadError> {
-    // Most emails have one recipient: whether one has more is seen by its second.
+    // Most emails have one recipient: read two rows, and scan for more only if the second exists.
     let keys: Vec<Key> = wanted
         .iter()
         .flat_map(|(account, id)| {
@@ -252,18 +248,18 @@ pub async fn get_each(
         };
         let recipients = match second {
             Some(_) => list_first_recipients(store, *account, *id, RECIPIENTS_MAX).await?,
-            None => first.iter().map(|row| row::decode(row)).collect::<Result<_, _>>()?,
+            None => first.iter().map(|row| codec::decode(row)).collect::<Result<_, _>>()?,
         };
         let email = match known(*id).filter(|email| email.account == *account) {
             Some(email) => email,
-            None => Arc::new(row::decode(&row)?),
+            None => Arc::new(codec::decode(&row)?),
         };
         found.push(Some(StoredEmail { email, recipients, row }));
     }
     Ok(found)
 }
 
-/// The schedules of those emails that have one.
+/// Reads the schedules of scheduled emails.
 pub(crate) async fn load_schedules(
     store: &Store,
     account: AccountId,
@@ -277,14 +273,14 @@ pub(crate) async fn load_schedules(
     Ok(scheduled.into_iter().zip(schedules).filter_map(|(id, schedule)| Some((id, schedule?))).collect())
 }
 
-/// The recipients of all an account's emails from `oldest` to `newest`, both included.
+/// Reads the recipients of an account's emails from `oldest` to `newest`, inclusive.
 async fn list_recipients_between(
     store: &Store,
     account: AccountId,
     oldest: EmailId,
     newest: EmailId,
 ) -> Result<HashMap<EmailId, Vec<Recipient>>, ReadError> {
-    /// A page of 100 emails to one recipient each is one scan; large mailings take some more.
+    /// One scan suffices for a page of 100 emails with one recipient each; large mailings need more.
     const PAGE_ROWS: usize = 1_000;
     let mut from = recipient_key(account, oldest, 0);
     let end = key(Space::Recipient).account(account).id(newest.to_bytes()).range().end;
@@ -292,10 +288,10 @@ async fn list_recipients_between(
     loop {
         let rows = store.scan(from.clone()..end.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
         for (row_key, row) in &rows {
-            let mut reader = crate::key::KeyReader::new(Space::Recipient, row_key).map_err(row::damaged)?;
-            reader.account().map_err(row::damaged)?;
-            let email = EmailId::from_bytes(reader.id().map_err(row::damaged)?);
-            found.entry(email).or_default().push(row::decode(row)?);
+            let mut reader = crate::key::KeyReader::new(Space::Recipient, row_key).map_err(codec::damaged)?;
+            reader.account().map_err(codec::damaged)?;
+            let email = EmailId::from_bytes(reader.id().map_err(codec::damaged)?);
+            found.entry(email).or_default().push(codec::decode(row)?);
         }
         match rows.last() {
             Some((last, _)) if rows.len() == PAGE_ROWS => from = crate::key::successor(last),
@@ -304,39 +300,37 @@ async fn list_recipients_between(
     }
 }
 
-/// A recipient of an email.
+/// Reads a recipient of an email.
 pub(crate) async fn find_recipient(
     store: &Store,
     account: AccountId,
     email: EmailId,
     index: u16,
 ) -> Result<Option<Recipient>, ReadError> {
-    store.get(&recipient_key(account, email, index)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&recipient_key(account, email, index)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// A recipient that is to be changed, as it was found.
+/// A recipient with the row it was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredRecipient {
-    /// The recipient.
     pub recipient: Recipient,
     row: Value,
 }
 
-/// Looks at a recipient; none when its email is not kept any more.
+/// Reads a recipient; `None` if its email was deleted.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get_stored_recipient(
     store: &Store,
     account: AccountId,
-    of: mail::task::TaskId,
+    task: mail::task::TaskId,
 ) -> Result<Option<StoredRecipient>, ReadError> {
-    let row = store.get(&recipient_key(account, of.email, of.recipient)).await?;
-    row.map(|row| Ok(StoredRecipient { recipient: row::decode(&row)?, row })).transpose()
+    let row = store.get(&recipient_key(account, task.email, task.recipient)).await?;
+    row.map(|row| Ok(StoredRecipient { recipient: codec::decode(&row)?, row })).transpose()
 }
 
-/// Changes a recipient that has no task any more; the commit conflicts when it is no more as it was found, or
-/// was forgotten.
+/// Updates a recipient that has no task. The commit conflicts if the row has changed or was deleted since it was read.
 pub fn update_recipient(
     batch: &mut Batch,
     (account, email): (AccountId, EmailId),
@@ -347,13 +341,13 @@ pub fn update_recipient(
     put_recipient(batch, account, email, after);
 }
 
-/// Whether a conflict was about a recipient.
+/// Returns whether the conflicting key is a recipient.
 #[must_use]
 pub fn is_recipient_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Recipient as u8))
 }
 
-/// The first recipients of an email, at most `limit`.
+/// Lists the first recipients of an email, at most `limit`.
 pub(crate) async fn list_first_recipients(
     store: &Store,
     account: AccountId,
@@ -362,10 +356,10 @@ pub(crate) async fn list_first_recipients(
 ) -> Result<Vec<Recipient>, ReadError> {
     let range = key(Space::Recipient).account(account).id(email.to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    rows.iter().map(|(_, row)| row::decode(row)).collect()
+    rows.iter().map(|(_, row)| codec::decode(row)).collect()
 }
 
-/// The first recipient of an email at or behind a place whose next attempt is due by then; none when nobody's is.
+/// Finds the first recipient of an email from an index on whose next attempt is due by a time.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -375,14 +369,14 @@ pub async fn next_recipient_due_by(
     from: u16,
     by: Timestamp,
 ) -> Result<Option<u16>, ReadError> {
-    /// Recipients read in one look: most emails have fewer.
+    /// Rows per read; most emails have fewer recipients.
     const LOOK: usize = 64;
     let mut start = recipient_key(account, email, from);
     let end = key(Space::Recipient).account(account).id(email.to_bytes()).range().end;
     loop {
         let rows = store.scan(start..end.clone(), ScanOrder::Ascending, LOOK).await?;
         for (_, row) in &rows {
-            let recipient: Recipient = row::decode(row)?;
+            let recipient: Recipient = codec::decode(row)?;
             let open = !recipient.state.is_terminal();
             if open && recipient.next_attempt_at.is_some_and(|at| at <= by) {
                 return Ok(Some(recipient.index));
@@ -395,7 +389,7 @@ pub async fn next_recipient_due_by(
     }
 }
 
-/// An email's message, as it went out (but for the trace that the courier's host adds).
+/// Reads the message of an email as submitted for delivery, without the trace fields that are added per transfer.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -403,12 +397,12 @@ pub async fn get_body(store: &Store, account: AccountId, id: EmailId) -> Result<
     store.body(&body_key(account, id)).await
 }
 
-/// An email by its id alone, whoever's it is: for the operator. Asks account by account.
+/// Finds an email by its id in any account, for the operator. Probes all accounts.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn find_in_any_account(store: &Store, id: EmailId) -> Result<Option<EmailWithRecipients>, ReadError> {
-    /// Accounts asked at once.
+    /// Accounts probed per read.
     const PAGE_ACCOUNTS: usize = 500;
     let mut after = None;
     loop {
@@ -425,7 +419,7 @@ pub async fn find_in_any_account(store: &Store, id: EmailId) -> Result<Option<Em
     }
 }
 
-/// An account's emails from `from` on, oldest first, that were accepted before `before`, at most `limit`.
+/// Lists an account's emails after `from` that were accepted before `before`, oldest first, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -441,26 +435,25 @@ pub async fn list_accepted_before(
         None => key(Space::Email).account(account).range().start,
     };
     let rows = store.scan(start..key_of(account, before), ScanOrder::Ascending, limit).await?;
-    rows.iter().map(|(_, row)| row::decode::<Email>(row).map(|email| email.id)).collect()
+    rows.iter().map(|(_, row)| codec::decode::<Email>(row).map(|email| email.id)).collect()
 }
 
-/// Forgets emails of an account: their rows, their recipients, their attempts, their events, their bodies. The
-/// caller has seen that all their recipients are finished, so nobody writes any of it any more but what comes
-/// back about one; then the commit conflicts.
+/// Deletes emails of an account: rows, recipients, attempts, events, index entries and bodies. The caller must have
+/// checked that all recipients are final. A bounce or complaint recorded concurrently makes the commit conflict.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn purge(store: &Store, batch: &mut Batch, account: AccountId, ids: &[EmailId]) -> Result<(), ReadError> {
-    /// Rows of one kind of one email: a thousand recipients with some twenty attempts each.
+    /// Maximum number of rows of one kind per email: 1,000 recipients with about 20 attempts each, and room to spare.
     const ROWS_MAX: usize = 50_000;
     let wanted: Vec<_> = ids.iter().map(|id| (account, *id)).collect();
     let loaded: Vec<StoredEmail> = get_each(store, &wanted, &|_| None).await?.into_iter().flatten().collect();
-    catalog::remove_emails(store, batch, &loaded).await?;
+    email_index::remove_emails(store, batch, &loaded).await?;
     for id in ids {
         for space in [Space::Recipient, Space::Attempt, Space::Event] {
             let range = key(space).account(account).id(id.to_bytes()).range();
             for (row_key, row) in store.scan(range, ScanOrder::Ascending, ROWS_MAX).await? {
-                // What comes back about a recipient this very moment would leave its event behind.
+                // Without the check, a bounce recorded concurrently would leave its event behind.
                 if space == Space::Recipient {
                     batch.check(row_key.clone(), Some(row));
                 }

@@ -1,28 +1,28 @@
 //! The storage surface: an ordered key-value store with checked batches, and the engines behind it.
 //!
 //! ```text
-//! get_many(keys) · scan(range, order, limit)      rows, as of one moment
+//! get_many(keys) · scan(range, order, limit)      rows of one snapshot
 //! body(key)                                       raw bytes, whole
-//! commit(batch)                                   checks, puts, deletes, bodies: whole or not at all
+//! commit(batch)                                   checks, puts, deletes, bodies: atomic
 //! ```
 //!
-//! Every operation of the nouns is at most one `get_many`, one `scan` and one `commit`; a read that
-//! decides a write comes back as the batch's checks, and a [`CommitError::Conflict`] means: read again.
-//! A commit returns when it is durable. Readers see only what is durable.
+//! An operation of a noun needs at most one `get_many`, one `scan` and one `commit`. A read on which a write depends is
+//! passed as checks of the batch (optimistic concurrency); after [`CommitError::Conflict`], read again and decide
+//! again. A commit returns when it is durable. Readers see only durable data.
 //!
-//! Engines: [`Store::open`] is the commit log in front of redb (see `engine/redb.rs`), for one machine;
-//! [`Store::connect`] is PostgreSQL (see `engine/postgres.rs`), for any number of nodes; [`Store::memory`]
-//! is the model that the others are measured against.
+//! Engines: [`Store::open`] uses a commit log in front of redb (`engine/redb.rs`), for one node. [`Store::connect`]
+//! uses PostgreSQL (`engine/postgres.rs`), for any number of nodes. [`Store::memory`] is the model against which the
+//! others are tested.
 
 mod batch;
 mod check;
 pub mod copy;
-mod fault;
-pub mod faults;
+mod error;
+pub mod fault_injection;
 mod health;
 mod memory;
 mod postgres;
-pub mod private;
+pub mod private_files;
 mod redb;
 
 use std::fmt;
@@ -35,56 +35,53 @@ use bytes::Bytes;
 
 pub use batch::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Batch, BatchPurpose, Body, KEY_BYTES_MAX, TooLarge, VALUE_BYTES_MAX};
 pub use check::{CheckError, Damage, Object, PROBLEMS_MAX, Report};
-pub use fault::{BackupError, CommitError, OpenError, ReadError};
-pub use faults::FaultInjector;
+pub use error::{BackupError, CommitError, OpenError, ReadError};
+pub use fault_injection::FaultInjector;
 pub use health::{BackupProgress, Health, StoreState};
 pub use postgres::PostgresOptions;
 pub use redb::lock_with_retry;
 
 use crate::queue_counts::{Ended, QueueCounts};
 
-/// A row's key; `key.rs` makes them.
+/// A row's key; built by `key.rs`.
 pub type Key = Bytes;
-/// A row's value.
 pub type Value = Bytes;
 
-/// Which end of a range comes first.
+/// Order of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScanOrder {
-    /// Smallest key first.
     Ascending,
-    /// Greatest key first.
     Descending,
 }
 
-/// How the redb engine keeps its directory.
+/// Options of the redb engine.
 #[derive(Debug, Clone)]
 pub struct RedbOptions {
-    /// Where everything lives; made if absent.
+    /// Directory of all files; created if absent.
     pub directory: PathBuf,
-    /// Disk kept back so that delivery goes on when the disk is full.
+    /// Size of the disk reserve, which lets delivery continue when the disk is full.
     pub reserve_bytes: u64,
-    /// A log segment's size; bodies are freed by whole segments.
+    /// Size of a log segment. Bodies are freed by whole segments.
     pub segment_bytes: u64,
-    /// A checkpoint starts when the rows in memory take this much (the hard limit is twice it) …
+    /// Memtable size that starts a checkpoint; twice this size is the hard limit.
     pub table_bytes: u64,
-    /// … or when this much log would have to be replayed …
+    /// Amount of log to replay that starts a checkpoint.
     pub replay_bytes: u64,
-    /// … or after this time with something to write.
+    /// Maximum time between checkpoints while there is something to write.
     pub checkpoint_interval: Duration,
-    /// What redb may keep in memory.
+    /// Size of redb's cache.
     pub cache_bytes: usize,
-    /// How long a step of a read may take on a thread of the runtime: longer than it does in memory, and less than a
-    /// disk takes. What takes longer goes on beside the runtime.
+    /// Maximum time that a step of a read may block a runtime thread: more than a read from memory takes, and less than
+    /// a read from disk. A read that takes longer continues on a blocking thread.
     pub in_place: Duration,
-    /// How often room on the disk is looked at, and what is due by time started.
+    /// Interval at which free disk space is checked and timed work is started.
     pub tick: Duration,
-    /// Disk errors on purpose, for tests.
+    /// Injected disk errors, for tests.
     pub faults: Option<FaultInjector>,
 }
 
 impl RedbOptions {
-    /// The defaults, for this directory.
+    /// The default options for a directory.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
@@ -92,7 +89,7 @@ impl RedbOptions {
             reserve_bytes: 64 << 20,
             segment_bytes: 64 << 20,
             table_bytes: 32 << 20,
-            // Replayed at the disk's reading speed after a crash: this much in a few tenths of a second.
+            // Replay reads this much in a few tenths of a second after a crash.
             replay_bytes: 256 << 20,
             checkpoint_interval: Duration::from_secs(10),
             cache_bytes: 96 << 20,
@@ -103,7 +100,7 @@ impl RedbOptions {
     }
 }
 
-/// The store. Clones are the same store.
+/// The store. Clones share it.
 #[derive(Clone)]
 pub struct Store {
     engine: AnyEngine,
@@ -111,7 +108,7 @@ pub struct Store {
 }
 
 impl fmt::Debug for Store {
-    /// The engine's name alone: what is stored is mail.
+    /// Prints only the engine's name, because the content is mail.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.engine {
             AnyEngine::Memory(_) => "Store(memory)",
@@ -133,46 +130,46 @@ impl Store {
         Self { engine, counts: Arc::default() }
     }
 
-    /// How many recipients are queued, as far as they are counted here.
+    /// Counts of queued recipients, as far as this process has counted them.
     #[must_use]
     pub fn queue_counts(&self) -> &Arc<QueueCounts> {
         &self.counts
     }
 
-    /// An empty store in memory.
+    /// Creates an empty store in memory.
     #[must_use]
     pub fn memory() -> Self {
         Self::over(AnyEngine::Memory(Arc::default()))
     }
 
-    /// Opens a directory, or starts one.
+    /// Opens or creates a store in a directory.
     ///
     /// # Errors
-    /// Another process has it; its data is damaged or of a newer version; the disk refuses.
+    /// Another process has it open, its data is damaged or has a newer format, or the disk fails.
     pub fn open(options: &RedbOptions) -> Result<Self, OpenError> {
         Ok(Self::over(AnyEngine::Redb(Arc::new(redb::RedbEngine::open(options)?))))
     }
 
-    /// Connects to a database that any number of nodes share, and makes its tables if there are none.
+    /// Connects to a PostgreSQL database, which any number of nodes may share, and creates its tables if needed.
     ///
     /// # Errors
-    /// It cannot be reached or used, or belongs to another cluster or a newer version; nothing is written
+    /// The database cannot be reached or used, or belongs to another cluster or a newer version. Nothing is written
     /// then.
     pub async fn connect(database: &PostgresOptions) -> Result<Self, OpenError> {
         let open = postgres::PostgresEngine::open(database, postgres::OpenMode::Serve);
         Ok(Self::over(AnyEngine::Postgres(Arc::new(open.await?))))
     }
 
-    /// Whether other processes may work on the same store at the same time.
+    /// Returns whether other processes can use the same store concurrently.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         matches!(self.engine, AnyEngine::Postgres(_))
     }
 
-    /// The rows of these keys, in their order, all as of one moment.
+    /// Reads the rows of these keys, in their order, from one snapshot.
     ///
     /// # Errors
-    /// The disk fails.
+    /// The disk or the database fails.
     pub async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
         match &self.engine {
             AnyEngine::Memory(memory) => Ok(memory.get_many(keys)),
@@ -181,18 +178,18 @@ impl Store {
         }
     }
 
-    /// The row of one key. (For several, [`Store::get_many`] asks once.)
+    /// Reads one row. Use [`Store::get_many`] for several.
     ///
     /// # Errors
-    /// The disk fails.
+    /// The disk or the database fails.
     pub async fn get(&self, key: &Key) -> Result<Option<Value>, ReadError> {
         Ok(self.get_many(std::slice::from_ref(key)).await?.pop().flatten())
     }
 
-    /// At most `limit` rows of a range (start included, end not), as of one moment.
+    /// Reads at most `limit` rows of a range (start inclusive, end exclusive) from one snapshot.
     ///
     /// # Errors
-    /// The disk fails.
+    /// The disk or the database fails.
     pub async fn scan(
         &self,
         range: Range<Key>,
@@ -206,11 +203,11 @@ impl Store {
         }
     }
 
-    /// At most `limit` rows of each of some ranges, one list each. Where [`Store::side_by_side`] is more than one, all
-    /// as of one moment, and what has to come from the disk is read side by side.
+    /// Reads at most `limit` rows of each range. Where [`Store::parallel_scans`] is more than one, all ranges are read
+    /// from one snapshot, and reads from disk run concurrently.
     ///
     /// # Errors
-    /// The disk fails.
+    /// The disk or the database fails.
     pub async fn scan_each(
         &self,
         ranges: &[Range<Key>],
@@ -230,7 +227,7 @@ impl Store {
         }
     }
 
-    /// How many ranges it is worth to ask for at once: a database reads ahead by itself.
+    /// The useful number of concurrent ranges of a scan. PostgreSQL reads ahead by itself, so it is one there.
     #[must_use]
     pub fn parallel_scans(&self) -> usize {
         match &self.engine {
@@ -239,10 +236,10 @@ impl Store {
         }
     }
 
-    /// A body, whole.
+    /// Reads a whole body.
     ///
     /// # Errors
-    /// The disk fails, or the bytes are not those that were written.
+    /// The disk or the database fails, or the bytes do not match their checksum.
     pub async fn body(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
         match &self.engine {
             AnyEngine::Memory(memory) => Ok(memory.body(key)),
@@ -251,10 +248,10 @@ impl Store {
         }
     }
 
-    /// Applies a batch whole; returns when it is durable.
+    /// Applies a batch atomically and returns when it is durable.
     ///
     /// # Errors
-    /// A check failed, or the batch cannot be written now: see [`CommitError`].
+    /// A check failed, or the batch cannot be written now; see [`CommitError`].
     pub async fn commit(&self, mut batch: Batch) -> Result<(), CommitError> {
         let count = self.counts.begin(std::mem::take(&mut batch.tasks));
         let committed = match &self.engine {
@@ -270,7 +267,7 @@ impl Store {
         committed
     }
 
-    /// How it is.
+    /// State and size of the store.
     #[must_use]
     pub fn health(&self) -> Health {
         match &self.engine {
@@ -280,8 +277,8 @@ impl Store {
         }
     }
 
-    /// Whether the database does not answer those who write, or those who read. The store logs that itself, once a
-    /// minute: whoever meets the outage need not.
+    /// Returns whether the database is unavailable for writes or for reads. The store logs an outage itself, once a
+    /// minute, so callers need not.
     #[must_use]
     pub fn is_away(&self) -> bool {
         match &self.engine {
@@ -290,7 +287,7 @@ impl Store {
         }
     }
 
-    /// Writes everything to its place and lets the directory go. Commits after it are refused.
+    /// Writes a last checkpoint and releases the directory. Later commits are refused.
     pub async fn close(&self) {
         match &self.engine {
             AnyEngine::Memory(_) => {}
@@ -299,7 +296,7 @@ impl Store {
         }
     }
 
-    /// Writes all rows and bodies, as of one moment, to one checksummed file, while work goes on.
+    /// Writes a snapshot of all rows and bodies to one checksummed file, without blocking other work.
     ///
     /// # Errors
     /// The file exists or cannot be written, or the store cannot be read.
@@ -319,20 +316,20 @@ impl Store {
         }
     }
 
-    /// Returns when everything committed before is in its lasting place, and a restart has nothing to
-    /// replay. Work goes on meanwhile.
+    /// Returns when everything committed before is checkpointed, so that a restart has nothing to replay. Does not
+    /// block other work.
     ///
     /// # Errors
     /// The disk is full or failed.
     pub async fn flush(&self) -> Result<(), CommitError> {
         match &self.engine {
-            // What PostgreSQL has committed is in its lasting place.
+            // A commit in PostgreSQL is already in its final place.
             AnyEngine::Memory(_) | AnyEngine::Postgres(_) => Ok(()),
             AnyEngine::Redb(redb) => redb.flush().await,
         }
     }
 
-    /// Reads every row and every body of the running store and says what is wrong.
+    /// Runs an integrity check on the running store: reads every row and every body.
     ///
     /// # Errors
     /// As [`Store::verify_watched`].
@@ -340,12 +337,12 @@ impl Store {
         self.verify_watched(|_| ControlFlow::Continue(())).await
     }
 
-    /// The same, of one moment, while work goes on. `progress` is told how far it is, and ends it by
-    /// [`ControlFlow::Break`]; that is also how to end it after this future was dropped. Until it ends, the embedded
-    /// store frees no room on the disk.
+    /// Runs an integrity check on a snapshot of the running store. `progress` is called regularly and cancels the check
+    /// by returning [`ControlFlow::Break`], even after this future was dropped. Until the check ends, the embedded
+    /// store frees no disk space.
     ///
     /// # Errors
-    /// As [`Store::flush`], which comes first; the database cannot be read; `progress` ended it.
+    /// The flush before it failed ([`Store::flush`]), the database cannot be read, or `progress` cancelled the check.
     pub async fn verify_watched(
         &self,
         progress: impl FnMut(BackupProgress) -> ControlFlow<()> + Send + 'static,
@@ -361,10 +358,10 @@ impl Store {
         }
     }
 
-    /// Makes a directory from a backup. Blocks; the directory must be empty or absent.
+    /// Restores a backup into a directory, which must be empty or absent. Blocks.
     ///
     /// # Errors
-    /// The backup is damaged (then nothing was written), or the directory cannot be.
+    /// The backup is damaged (nothing is written then), or the directory cannot be written.
     pub fn restore(
         file: &Path,
         options: &RedbOptions,
@@ -373,7 +370,7 @@ impl Store {
         Self::restore_with(file, options, Batch::progress(), progress)
     }
 
-    /// The same, with more rows: they are there before anybody can open the directory.
+    /// Like [`Store::restore`], and also writes the rows of `also` before anybody can open the directory.
     ///
     /// # Errors
     /// As [`Store::restore`].
@@ -386,7 +383,7 @@ impl Store {
         redb::backup::restore(file, options, also, progress)
     }
 
-    /// Reads everything in a directory that no process has open and says what is wrong with it. Blocks.
+    /// Runs an integrity check on a directory that no process has open. Blocks.
     ///
     /// # Errors
     /// The directory cannot be opened at all.
@@ -394,7 +391,7 @@ impl Store {
         Self::check_watched(options, |_| {})
     }
 
-    /// The same; `progress` is told how far it is.
+    /// Like [`Store::check`], and calls `progress` regularly.
     ///
     /// # Errors
     /// As [`Store::check`].

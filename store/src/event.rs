@@ -1,5 +1,5 @@
-//! Events: a row each, under what they are about, in the commit that made them true; and a key
-//! in the [`crate::outbox`] until they are told.
+//! Events: one row each under their subject, written in the commit that causes the event, and a key in the
+//! [`crate::outbox`] until the event is dispatched.
 
 use jiff::Timestamp;
 use mail::address::Address;
@@ -7,10 +7,10 @@ use mail::event::{Event, EventKind, Subject};
 use mail::id::{AccountId, EventId};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 use crate::outbox;
-use crate::row::{self, stored};
 use crate::task::PARTITIONS;
 
 #[derive(Serialize, Deserialize)]
@@ -18,7 +18,7 @@ use crate::task::PARTITIONS;
 struct EventRow {
     id: EventId,
     account: AccountId,
-    /// Once, every event was about an email.
+    /// Named when all events were about emails.
     #[serde(rename = "email")]
     subject: Subject,
     kind: EventKind,
@@ -33,26 +33,26 @@ fn key_of(account: AccountId, subject: Subject, id: EventId) -> Key {
     key(Space::Event).account(account).id(subject.to_bytes()).id(id.to_bytes()).build()
 }
 
-/// Records an event, to be told by the owner of a partition.
+/// Records an event, to be dispatched by the owner of this partition.
 pub fn record(batch: &mut Batch, event: &Event, partition: u16) {
     let row_key = key_of(event.account, event.subject, event.id);
     outbox::put(batch, partition, event, &row_key);
-    batch.put(row_key, row::encode(event));
+    batch.put(row_key, codec::encode(event));
 }
 
-/// Records an event that belongs to no partition: whichever node has the one that it falls into tells it.
+/// Records an event that belongs to no partition; its id determines the partition that dispatches it.
 pub fn record_in_any_partition(batch: &mut Batch, event: &Event) {
-    // Spread, so that not one node tells all.
+    // Spread by the last byte, so that all nodes dispatch some.
     let [.., last] = event.id.to_bytes();
     record(batch, event, u16::from(last) % PARTITIONS);
 }
 
-/// Forgets an event. What waits to be told of it is not told.
+/// Deletes an event. If it is still in the outbox, it is not dispatched.
 pub fn delete(batch: &mut Batch, account: AccountId, subject: Subject, id: EventId) {
     batch.delete(key_of(account, subject, id));
 }
 
-/// Some events of an account, by what they are about and their ids, in that order; none for one that is not kept.
+/// Reads several events of an account, in the order of `which`; `None` for those not stored.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -63,10 +63,10 @@ pub async fn get_each(
 ) -> Result<Vec<Option<Event>>, ReadError> {
     let keys: Vec<Key> = which.iter().map(|(subject, id)| key_of(account, *subject, *id)).collect();
     let rows = store.get_many(&keys).await?;
-    rows.into_iter().map(|row| row.map(|row| row::decode(&row)).transpose()).collect()
+    rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
 }
 
-/// An event, by what it is about.
+/// Reads an event by subject and id.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -76,10 +76,10 @@ pub async fn get(
     (subject, id): (Subject, EventId),
 ) -> Result<Option<Event>, ReadError> {
     let row_key = key(Space::Event).account(account).id(subject.to_bytes()).id(id.to_bytes()).build();
-    store.get(&row_key).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// Forgets the events about something, at most `limit` of them.
+/// Deletes the events of a subject, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -97,7 +97,7 @@ pub async fn delete_by_subject(
     Ok(())
 }
 
-/// The events about something, oldest first, at most `limit`.
+/// Lists the events of a subject, oldest first, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -109,5 +109,5 @@ pub async fn list(
 ) -> Result<Vec<Event>, ReadError> {
     let range = key(Space::Event).account(account).id(subject.into().to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    rows.iter().map(|(_, row)| row::decode(row)).collect()
+    rows.iter().map(|(_, row)| codec::decode(row)).collect()
 }

@@ -1,16 +1,16 @@
-//! Idempotency keys: a row each, in the commit of what was done with the key; and a row by time, by which
-//! they are forgotten.
+//! Idempotency keys (draft-ietf-httpapi-idempotency-key-header): one row each, written in the commit of the keyed
+//! operation, and an index by time for the purge.
 //!
-//! The row is its own lock: of two commits with one key the second conflicts, on whatever node.
+//! The row is its own lock: of two commits with the same key, on any nodes, the second one conflicts.
 
 use jiff::Timestamp;
 use mail::id::{AccountId, EmailId};
 use mail::idempotency::{IdempotencyRecord, IdempotencyScope, IdempotentResult, PartialResult};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "PartialResult")]
@@ -37,14 +37,12 @@ struct UsedRow {
 }
 stored!(IdempotencyRecord as UsedRow);
 
-/// A key of an account for an operation.
+/// An account's idempotency key for one operation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ScopedIdempotencyKey {
-    /// Whose.
     pub account: AccountId,
-    /// For what.
     pub operation: IdempotencyScope,
-    /// The key, as the client chose it.
+    /// The key as the client chose it.
     pub key: String,
 }
 
@@ -54,25 +52,24 @@ impl ScopedIdempotencyKey {
     }
 }
 
-/// What a key was used for, with its row.
+/// A used key with the row it was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredIdempotencyRecord {
-    /// What it was used for.
     pub used: IdempotencyRecord,
     row: Value,
 }
 
-/// What a key was used for; perhaps longer ago than it is kept.
+/// Reads what a key was used for. The record may be past its retention time.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, name: &ScopedIdempotencyKey) -> Result<Option<StoredIdempotencyRecord>, ReadError> {
     let row = store.get(&name.row_key()).await?;
-    row.map(|row| Ok(StoredIdempotencyRecord { used: row::decode(&row)?, row })).transpose()
+    row.map(|row| Ok(StoredIdempotencyRecord { used: codec::decode(&row)?, row })).transpose()
 }
 
-/// Keeps what a key was used for, in the commit of what was done; it conflicts when the key is no more as
-/// it was found. What was found before is replaced.
+/// Records the use of a key, in the commit of the operation, and replaces the record in `before`. The commit conflicts
+/// if the row has changed since it was read.
 pub fn save(
     batch: &mut Batch,
     name: &ScopedIdempotencyKey,
@@ -82,20 +79,20 @@ pub fn save(
     let row_key = name.row_key();
     batch.check(row_key.clone(), before.map(|found| found.row.clone()));
     batch.put(by_time(used.created_at, &row_key), row_key.clone());
-    batch.put(row_key, row::encode(used));
+    batch.put(row_key, codec::encode(used));
 }
 
 fn by_time(at: Timestamp, row_key: &Key) -> Key {
     key(Space::IdempotencyByTime).time(at).bytes(row_key).build()
 }
 
-/// Whether a conflict was about an idempotency key.
+/// Returns whether the conflicting key is an idempotency key.
 #[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Idempotency as u8))
 }
 
-/// Forgets keys that were used before a time, the oldest first, at most `limit`. Says how many.
+/// Deletes records older than a time, oldest first, at most `limit`. Returns the number of index entries deleted.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -112,8 +109,8 @@ pub async fn purge_before(
     let count = old.len();
     for ((by_time, row_key), row) in old.into_iter().zip(found) {
         batch.delete(by_time);
-        // Used again since, the key stays until that is old, too.
-        let used = row.as_deref().and_then(|row| row::decode::<IdempotencyRecord>(row).ok());
+        // A key that was used again is retained until its newer record is old as well.
+        let used = row.as_deref().and_then(|row| codec::decode::<IdempotencyRecord>(row).ok());
         if used.is_some_and(|used| used.created_at < before) {
             batch.check(row_key.clone(), row).delete(row_key);
         }

@@ -1,20 +1,19 @@
-//! Keys: bytes whose order is the order of the parts they were built from.
+//! Keys: byte strings whose order is the order of the parts they were built from.
 //!
-//! A key is a space byte (which noun's rows these are), then the parts. Every tenant's row goes on
-//! with its account's 16 bytes, so that one account's rows are one range. Parts:
+//! A key is a space byte (which noun's rows these are), followed by parts. Every tenant's key continues with the
+//! account's 16 bytes, so that one account's rows of a space are one range. Parts:
 //!
 //! ```text
-//! u8 u16 u32 u64   big-endian                                   numeric order
-//! i64, time        big-endian with the sign bit turned over     numeric order
-//! id               16 bytes (a time-ordered id)                 order of birth
-//! text, bytes      00 becomes 00 FF, then 00 00 ends it         byte order, a prefix sorts first
+//! u8 u16 u32 u64   big-endian                              numeric order
+//! i64, time        big-endian with the sign bit inverted   numeric order
+//! id               16 bytes (a time-ordered id)            order of creation
+//! text, bytes      00 escaped as 00 FF, terminated by 00 00  byte order, a prefix sorts first
 //! ```
 //!
-//! Fixed-width parts need no mark; variable ones carry their own end, so no part can run into the
-//! next and two different tuples never make one key. [`KeyReader`] takes the parts out again.
-//! Prefix ranges: [`range_of`], or [`KeyBuilder::range`].
+//! Fixed-width parts need no terminator and variable ones carry their own, so two different tuples never form the same
+//! key. [`KeyReader`] decodes the parts. For prefix ranges, see [`prefix_range`] and [`KeyBuilder::range`].
 //!
-//! Limit: the engine refuses keys above [`crate::engine::KEY_BYTES_MAX`].
+//! Limit: the engine refuses keys longer than [`crate::engine::KEY_BYTES_MAX`].
 
 use std::ops::Range;
 
@@ -25,282 +24,253 @@ use thiserror::Error;
 
 use crate::engine::{KEY_BYTES_MAX, Key};
 
-/// Which noun's rows: the first byte of every key. A number, once released, is never used again for
-/// anything else.
+/// Key space: the first byte of every key. A released number is never reused for anything else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Space {
-    /// What the store as a whole knows about itself (format, leases).
+    /// Metadata of the store as a whole.
     Meta = 1,
-    /// Accounts.
     Account = 2,
     /// Accounts by their owner's email address.
     AccountByEmail = 3,
-    /// API keys.
     ApiKey = 4,
     /// API keys by the hash of their secret.
     ApiKeyByHash = 5,
-    /// SMTP credentials.
     SmtpCredential = 6,
     /// SMTP credentials by the hash of their secret.
     SmtpCredentialByHash = 7,
-    /// Sending domains.
     Domain = 8,
-    /// Sending domains by name.
     DomainByName = 9,
-    /// How many sending domains accounts have.
+    /// Number of sending domains of accounts.
     DomainCount = 10,
-    /// How far the records of sending domains are.
+    /// Verification state of the DNS records of sending domains.
     DomainSetup = 11,
-    /// Sending domains by partition and when they are looked at next.
+    /// Sending domains by partition and the time of their next check.
     DomainSetupByTime = 12,
-    /// Claims to domains that another account has.
+    /// Claims to domains that another account holds.
     DomainClaim = 13,
-    /// Claims that are open, by the domain's name.
+    /// Open claims by domain name.
     DomainClaimByName = 14,
-    /// Credentials for DNS providers.
     DnsCredential = 15,
-    /// Emails.
     Email = 16,
     /// Recipients of emails.
     Recipient = 17,
-    /// Delivery attempts.
     Attempt = 18,
     /// Bodies of emails.
     Body = 19,
-    /// Events, in the commit that made them true.
+    /// Events, written in the commit that causes them.
     Event = 20,
     /// Tasks by partition and due time.
     Task = 24,
     /// Nodes.
     Node = 25,
-    /// Who owns a partition of the task space.
+    /// Partition leases: the owner of each partition.
     Partition = 26,
-    /// Queues that their owner is to look at, because another node changed something in them.
+    /// Partition hints: queues that the owner must reload, because another node changed something in them.
     Hint = 27,
-    /// Idempotency keys.
     Idempotency = 28,
-    /// Idempotency keys by when they were used.
+    /// Idempotency keys by time of use.
     IdempotencyByTime = 29,
-    /// Events that have not been told yet, by partition.
+    /// Outbox: events not dispatched yet, by partition.
     Outbox = 30,
-    /// What accounts have used up of their plans, by period.
+    /// Plan usage of accounts by period.
     Usage = 31,
     /// Scheduled emails by partition and due time.
     ScheduledByTime = 32,
-    /// When scheduled emails are due, and what became of them.
+    /// Schedules of scheduled emails: due time and result.
     Schedule = 33,
-    /// Suppressions by whom they are about.
+    /// Suppressions by target.
     Suppression = 38,
-    /// Suppressions by id, which is by time.
+    /// Suppressions by id, that is, by time.
     SuppressionById = 39,
     /// Suppressions by reason, source and time.
     SuppressionByTime = 40,
     /// Opt-outs by category and address.
     OptOut = 41,
-    /// Opt-outs by category and id, which is by time.
+    /// Opt-outs by category and id, that is, by time.
     OptOutById = 42,
-    /// Imports of suppressions, and their lists.
+    /// Suppression imports and their lists.
     SuppressionImport = 43,
-    /// Imports that are not done.
+    /// Open suppression imports.
     SuppressionImportOpen = 44,
-    /// Templates.
     Template = 34,
-    /// Templates by alias.
     TemplateByAlias = 35,
-    /// Templates by name.
     TemplateByName = 36,
     /// Versions of templates, and bodies of drafts and versions.
     TemplateVersion = 37,
-    /// Users.
     User = 45,
-    /// Users by their address.
+    /// Users by email address.
     UserByEmail = 46,
     /// Sessions of users.
     Session = 47,
-    /// Links that sign a user in.
     SignInLink = 48,
-    /// The request log.
     RequestLog = 49,
-    /// When credentials were last used.
+    /// Time of the last use of credentials.
     LastUsed = 50,
     /// Opens and clicks of emails.
     Tracking = 51,
-    /// Emails by the terms that they are found by.
+    /// Email index: emails by term.
     EmailTerm = 52,
-    /// Under which term of its status an email is listed.
+    /// The status term under which an email is indexed.
     EmailListed = 53,
-    /// What happened, counted by the hour.
+    /// Metrics: event counts by hour.
     Metric = 54,
-    /// DMARC aggregate reports that were counted, by domain and day.
+    /// Counted DMARC aggregate reports by domain and day.
     DmarcReport = 84,
-    /// What they say, summed up by domain, day and address.
+    /// Sums of DMARC reports by domain, day and source address.
     DmarcSource = 85,
-    /// Product events.
     ProductEvent = 63,
-    /// Product events by name, by address, by user id, and by the key that sent them.
+    /// Product events by name, address, user id and API key.
     ProductEventBy = 64,
-    /// Product events and visits that have not been counted yet, by partition.
+    /// Product events and visits not counted yet, by partition.
     PendingAnalytics = 65,
-    /// Product events and visits, counted.
+    /// Counts of product events and visits.
     EventCount = 66,
-    /// Conversions, by the id that they are recorded by; and by time.
+    /// Conversions by id, and by time.
     Conversion = 67,
-    /// Who visited and signed up, what they are known by, and who did what when.
+    /// People for analytics: rows, aliases, and first occurrences of events.
     Person = 68,
-    /// Conversions that are to be exported, by partition and due time.
+    /// Conversions to be exported, by partition and due time.
     ConversionExport = 69,
-    /// The events of an account, in the order in which they were told.
+    /// Event log: an account's events in dispatch order.
     EventLog = 55,
-    /// How many those are.
+    /// Length of an account's event log.
     EventLogHead = 56,
-    /// Webhook endpoints.
     Webhook = 57,
-    /// Which webhook endpoints an account has, as a version.
+    /// Version of an account's set of webhook endpoints.
     WebhookSet = 58,
-    /// Deliveries of events to endpoints.
     WebhookDelivery = 59,
-    /// Attempts of deliveries.
+    /// Attempts of webhook deliveries.
     WebhookDeliveryAttempt = 60,
-    /// Deliveries that are to be tried, by partition, endpoint and time.
+    /// Pending webhook deliveries by partition, endpoint and due time.
     WebhookDeliveryDue = 61,
-    /// Received emails by their place in the order of arrival.
+    /// Received emails by sequence number.
     ReceivedEmail = 78,
-    /// Received emails by id, which is by time.
+    /// Received emails by id, that is, by time.
     ReceivedEmailById = 79,
     /// Bodies of received emails.
     ReceivedBody = 80,
-    /// Which received emails share a body.
+    /// Received emails that share a body.
     ReceivedUse = 81,
-    /// The last place that was given to a received email.
+    /// The last sequence number assigned to a received email.
     ReceivedHead = 82,
-    /// Automations.
     Automation = 70,
-    /// Versions of automations.
     AutomationVersion = 71,
-    /// Automations by the events that they hear.
+    /// Automations by the events that trigger them.
     AutomationTrigger = 72,
-    /// Runs of automations.
     AutomationRun = 73,
-    /// Runs by what they are found by, and how many there are.
+    /// Runs by indexed fields, and their counts.
     AutomationRunIndex = 74,
-    /// Runs that wait for an event, by its name and the person.
+    /// Runs that wait for an event, by event name and person.
     AutomationRunWait = 75,
-    /// What runs know, sealed.
+    /// Sealed data of runs.
     AutomationRunSealed = 76,
-    /// What automations have to do, by partition and due time.
+    /// Due work of automations, by partition and due time.
     AutomationDue = 77,
-    /// What owners are to be mailed, by partition and due time.
+    /// Owner alerts to be sent, by partition and due time.
     OwnerAlert = 86,
-    /// What senders are to be told and have not been yet, by partition and email.
+    /// Pending DSNs by partition and email.
     PendingDsn = 90,
-    /// Affiliate programs, one an account.
+    /// Affiliate programs, one per account.
     Program = 91,
-    /// Affiliate programs by their id, and by the key that web pages bring.
+    /// Affiliate programs by id, publishable key and portal host.
     ProgramBy = 92,
     /// Campaigns of affiliate programs.
     Campaign = 93,
     /// Campaigns by name.
     CampaignByName = 94,
-    /// Partners.
     Partner = 95,
-    /// Partners by what they are listed by.
+    /// Index of partners.
     PartnerBy = 96,
-    /// Partners by their address.
+    /// Partners by email address.
     PartnerByEmail = 97,
-    /// Links of partners.
     PartnerLink = 98,
     /// Links by their token.
     PartnerLinkByToken = 99,
-    /// Referrals.
     Referral = 100,
-    /// Referrals by what they are listed by.
+    /// Index of referrals.
     ReferralBy = 101,
-    /// Who has the claim to a person: by address, and by the processor's customer.
+    /// Claims to a person, by email address and by processor customer.
     ReferralClaim = 102,
-    /// Commissions.
     Commission = 103,
-    /// Commissions by what they are listed by, and by the invoice that they are for.
+    /// Index of commissions, and their unique keys by invoice.
     CommissionBy = 104,
-    /// Commissions that wait for the end of their hold, by partition and time.
+    /// Held commissions by partition and due time.
     CommissionDue = 105,
-    /// What the payment processor told of its objects.
+    /// State of the payment processor's objects.
     ProcessorState = 106,
-    /// What the payment processor told, by the customer whose it is.
+    /// The processor's invoices by customer.
     ProcessorStateByCustomer = 107,
-    /// Events of the payment processor that came in.
+    /// Received events of the payment processor.
     ProcessorEvent = 108,
-    /// Those by what became of them and when they came.
+    /// Processor events by status and time of receipt.
     ProcessorEventBy = 109,
-    /// How many paying customers partners have.
+    /// Number of paying customers of partners.
     PartnerCustomerCount = 110,
-    /// Which links and leads of partners are the latest.
+    /// Limit guards of partners' links and leads.
     PartnerLimitGuard = 138,
-    /// Corrections of what partners are owed.
+    /// Adjustments of what partners are owed.
     Adjustment = 111,
-    /// Payouts.
     Payout = 112,
-    /// Payouts by what they are listed by.
+    /// Index of payouts.
     PayoutBy = 113,
-    /// Payout runs.
     PayoutRun = 114,
-    /// The run that an account's payouts are drafted in.
+    /// An account's open payout run.
     OpenPayoutRun = 115,
-    /// Partners who are not in a run, and why.
+    /// Partners skipped by a run, with the reason.
     Skipped = 116,
-    /// What is under way with runs, payouts and partners who were deleted, by partition.
+    /// Payout jobs by partition.
     PayoutJob = 117,
-    /// The lines that payouts were made of.
+    /// Commission lines and amounts of payouts.
     PayoutItem = 118,
-    /// Adjustments by what they are found by, and what those of a line come to.
+    /// Index of adjustments, and their total by commission line.
     AdjustmentBy = 119,
-    /// Visits by partners' links.
+    /// Visits by partner links.
     Visit = 120,
-    /// Which visit of a visitor stands, and which of a person.
+    /// The current visit of a visitor and of a person.
     VisitBy = 121,
-    /// Visits by when they are forgotten.
+    /// Visits by expiry.
     VisitEnd = 122,
-    /// Clicks on partners' links that have not been counted yet, by partition.
+    /// Clicks on partner links not counted yet, by partition.
     Click = 123,
-    /// Clicks on partners' links, counted.
+    /// Counts of clicks on partner links.
     ClickCount = 124,
-    /// Browsers and networks that partners have used themselves.
+    /// Browsers and networks that partners used themselves.
     SelfReferralGuard = 125,
-    /// What partners have, in sums.
+    /// Balances of partners.
     PartnerBalance = 145,
-    /// Whom partners have brought, in sums.
+    /// Referral counts of partners.
     PartnerReferralCounts = 150,
-    /// Back-fills.
     Backfill = 136,
-    /// Back-fills that go on, by partition.
+    /// Running backfills by partition.
     BackfillOpen = 137,
-    /// Links that partners enter the portal by, by the hash of what they carry.
+    /// Portal links by the hash of their secret.
     PortalLink = 128,
-    /// Which links a partner has, by what they are for.
+    /// Live portal links of a partner by purpose.
     PortalLinksOf = 129,
-    /// Sessions of partners.
+    /// Portal sessions of partners.
     PortalSession = 130,
-    /// Letters to partners that are to be written, by partition and due time.
+    /// Emails to partners to be sent, by partition and due time.
     PartnerEmail = 131,
-    /// Policies of MTA-STS, by domain.
+    /// Cached MTA-STS policies by domain.
     StsPolicy = 160,
-    /// How TLS went with the mail hosts of domains, by day and domain.
+    /// TLS session counts by day and recipient domain.
     TlsDailyStats = 163,
-    /// What others report of how TLS went with domains of ours, by day and domain.
+    /// Received TLS reports about our domains, by day and domain.
     TlsReportReceived = 164,
-    /// What the operator ordered about destinations.
+    /// The operator's overrides of destinations.
     Destination = 161,
-    /// What the operator ordered about many tasks, by partition.
+    /// The operator's bulk queue commands, by partition.
     QueueCommand = 162,
-    /// What the operator ordered about pools of source addresses.
+    /// The operator's orders about pools of source addresses.
     Pool = 165,
-    /// Tasks that are worth nothing after a time, by partition and that time.
+    /// Tasks by partition and deadline.
     Deadline = 166,
-    /// Customers of the operator's at the payment processor.
+    /// The operator's customers at the payment processor.
     Payer = 167,
-    /// Which of them pay for an account.
+    /// The paying customers of an account.
     PayersOf = 168,
-    /// What holds mail in the queue back.
+    /// Holds of the queue.
     QueueHold = 175,
 }
 
@@ -317,10 +287,10 @@ pub fn key(space: Space) -> KeyBuilder {
     KeyBuilder { bytes }
 }
 
-/// Space, account, one id, a time and a bit: most keys fit without growing.
+/// Space, account, one id, a time and a few bytes: most keys fit without reallocation.
 const KEY_BYTES_TYPICAL: usize = 48;
 
-/// A key on its way: parts are added from the left.
+/// Builds a key from left to right.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct KeyBuilder {
@@ -328,53 +298,49 @@ pub struct KeyBuilder {
 }
 
 impl KeyBuilder {
-    /// The tenant: always the first part of a tenant's row.
+    /// The account: always the first part of a tenant's key.
     pub fn account(self, account: AccountId) -> Self {
         self.id(account.to_bytes())
     }
 
-    /// An id's 16 bytes.
+    /// The 16 bytes of an id.
     pub fn id(mut self, id: [u8; 16]) -> Self {
         self.bytes.extend_from_slice(&id);
         self
     }
 
-    /// A fixed number of raw bytes (a hash). The reader must know the number.
+    /// Raw bytes of fixed length, such as a hash. The reader must know the length.
     pub fn fixed<const N: usize>(mut self, bytes: [u8; N]) -> Self {
         self.bytes.extend_from_slice(&bytes);
         self
     }
 
-    /// One byte.
     pub fn u8(mut self, number: u8) -> Self {
         self.bytes.push(number);
         self
     }
 
-    /// Two bytes.
     pub fn u16(mut self, number: u16) -> Self {
         self.bytes.extend_from_slice(&number.to_be_bytes());
         self
     }
 
-    /// Four bytes.
     pub fn u32(mut self, number: u32) -> Self {
         self.bytes.extend_from_slice(&number.to_be_bytes());
         self
     }
 
-    /// Eight bytes.
     pub fn u64(mut self, number: u64) -> Self {
         self.bytes.extend_from_slice(&number.to_be_bytes());
         self
     }
 
-    /// Eight bytes, negative numbers first.
+    /// Eight bytes that sort negative numbers first.
     pub fn i64(self, number: i64) -> Self {
         self.u64(number.cast_unsigned() ^ SIGN)
     }
 
-    /// A moment, to the microsecond.
+    /// A time, with microsecond precision.
     pub fn time(self, moment: Timestamp) -> Self {
         self.i64(moment.as_microsecond())
     }
@@ -384,7 +350,7 @@ impl KeyBuilder {
         self.bytes(text.as_bytes())
     }
 
-    /// Bytes of any number.
+    /// Bytes of any length.
     pub fn bytes(mut self, bytes: &[u8]) -> Self {
         let mut rest = bytes;
         while let Some(zero) = memchr::memchr(0, rest) {
@@ -398,30 +364,29 @@ impl KeyBuilder {
         self
     }
 
-    /// The key.
     #[must_use]
     pub fn build(self) -> Key {
         Bytes::from(self.bytes)
     }
 
-    /// All keys that start with the parts given so far.
+    /// The range of all keys that start with the parts so far.
     #[must_use]
     pub fn range(self) -> Range<Key> {
         prefix_range(&self.bytes)
     }
 }
 
-/// Turns signed order into unsigned order.
+/// The sign bit: inverting it turns signed into unsigned order.
 const SIGN: u64 = 1 << 63;
 
-/// All keys that start with `prefix` (itself included).
+/// The range of all keys that start with `prefix`, including `prefix` itself.
 #[must_use]
 pub fn prefix_range(prefix: &[u8]) -> Range<Key> {
     let from = Bytes::copy_from_slice(prefix);
     from..prefix_end(prefix)
 }
 
-/// The first key after all that start with `prefix`.
+/// The first key after all keys that start with `prefix`.
 #[must_use]
 pub fn prefix_end(prefix: &[u8]) -> Key {
     let mut end = prefix.to_vec();
@@ -431,11 +396,11 @@ pub fn prefix_end(prefix: &[u8]) -> Key {
             return Bytes::from(end);
         }
     }
-    // Nothing but FF: no shorter key is greater, and no key is longer than the limit.
+    // Only FF bytes: no shorter key is greater, and no key is longer than the limit.
     Bytes::from(vec![0xFF; KEY_BYTES_MAX + 1])
 }
 
-/// The first key after `key` itself: where the next page starts, ascending.
+/// The first key after `key`: the start of the next page of an ascending scan.
 #[must_use]
 pub fn successor(key: &[u8]) -> Key {
     let mut next = Vec::with_capacity(key.len() + 1);
@@ -444,15 +409,15 @@ pub fn successor(key: &[u8]) -> Key {
     Bytes::from(next)
 }
 
-/// A key that does not have the parts asked for.
+/// A stored key lacks an expected part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("a stored key lacks the part `{part}`")]
 pub struct KeyDecodeError {
-    /// What was asked for.
+    /// Type of the missing part.
     pub part: &'static str,
 }
 
-/// Takes a key's parts out again, from the left.
+/// Decodes a key's parts from left to right.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyReader<'a> {
     rest: &'a [u8],
@@ -462,7 +427,7 @@ impl<'a> KeyReader<'a> {
     /// Starts after the space byte, which must be `space`.
     ///
     /// # Errors
-    /// The key is of another space.
+    /// The key belongs to another space.
     pub fn new(space: Space, key: &'a [u8]) -> Result<Self, KeyDecodeError> {
         match key.split_first() {
             Some((&first, rest)) if first == space as u8 => Ok(Self { rest }),
@@ -470,28 +435,28 @@ impl<'a> KeyReader<'a> {
         }
     }
 
-    /// A fixed number of raw bytes; an id's are 16.
+    /// Raw bytes of fixed length.
     ///
     /// # Errors
-    /// The key ends before.
+    /// The key is too short.
     pub fn fixed<const N: usize>(&mut self) -> Result<[u8; N], KeyDecodeError> {
         let (part, rest) = self.rest.split_first_chunk::<N>().ok_or(KeyDecodeError { part: "fixed" })?;
         self.rest = rest;
         Ok(*part)
     }
 
-    /// An id's 16 bytes.
+    /// The 16 bytes of an id.
     ///
     /// # Errors
-    /// The key ends before.
+    /// The key is too short.
     pub fn id(&mut self) -> Result<[u8; 16], KeyDecodeError> {
         self.fixed()
     }
 
-    /// The tenant.
+    /// The account.
     ///
     /// # Errors
-    /// The key ends before.
+    /// The key is too short.
     pub fn account(&mut self) -> Result<AccountId, KeyDecodeError> {
         self.id().map(AccountId::from_bytes)
     }
@@ -499,7 +464,7 @@ impl<'a> KeyReader<'a> {
     /// One byte.
     ///
     /// # Errors
-    /// The key ends before.
+    /// The key is too short.
     pub fn u8(&mut self) -> Result<u8, KeyDecodeError> {
         self.fixed().map(u8::from_be_bytes)
     }
@@ -507,7 +472,7 @@ impl<'a> KeyReader<'a> {
     /// Two bytes.
     ///
     /// # Errors
-    /// The key ends before.
+    /// The key is too short.
     pub fn u16(&mut self) -> Result<u16, KeyDecodeError> {
         self.fixed().map(u16::from_be_bytes)
     }
@@ -515,7 +480,7 @@ impl<'a> KeyReader<'a> {
     /// Four bytes.
     ///
     /// # Errors
-    /// The key ends before.
+    /// The key is too short.
     pub fn u32(&mut self) -> Result<u32, KeyDecodeError> {
         self.fixed().map(u32::from_be_bytes)
     }
@@ -523,7 +488,7 @@ impl<'a> KeyReader<'a> {
     /// Eight bytes.
     ///
     /// # Errors
-    /// The key ends before.
+    /// The key is too short.
     pub fn u64(&mut self) -> Result<u64, KeyDecodeError> {
         self.fixed().map(u64::from_be_bytes)
     }
@@ -531,23 +496,23 @@ impl<'a> KeyReader<'a> {
     /// Eight bytes, signed.
     ///
     /// # Errors
-    /// The key ends before.
+    /// The key is too short.
     pub fn i64(&mut self) -> Result<i64, KeyDecodeError> {
         self.u64().map(|number| (number ^ SIGN).cast_signed())
     }
 
-    /// A moment.
+    /// A time.
     ///
     /// # Errors
-    /// The key ends before, or the number is no time.
+    /// The key is too short, or the number is out of range.
     pub fn time(&mut self) -> Result<Timestamp, KeyDecodeError> {
         Timestamp::from_microsecond(self.i64()?).map_err(|_| KeyDecodeError { part: "time" })
     }
 
-    /// Bytes of any number.
+    /// Bytes of any length.
     ///
     /// # Errors
-    /// The part has no end, or a broken escape.
+    /// The part is not terminated, or has an invalid escape.
     pub fn bytes(&mut self) -> Result<Vec<u8>, KeyDecodeError> {
         let mut out = Vec::new();
         loop {
@@ -571,17 +536,17 @@ impl<'a> KeyReader<'a> {
     /// A text of any length.
     ///
     /// # Errors
-    /// As [`KeyReader::bytes`], or it is not UTF-8.
+    /// Like [`KeyReader::bytes`], or the text is not UTF-8.
     pub fn text(&mut self) -> Result<String, KeyDecodeError> {
         String::from_utf8(self.bytes()?).map_err(|_| KeyDecodeError { part: "text" })
     }
 
-    /// The bytes that are not read yet.
+    /// The bytes not read yet.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Is every part taken?
+    /// Returns whether all parts were read.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.rest.is_empty()
@@ -614,7 +579,7 @@ mod tests {
         }
 
         #[test]
-        fn parts_read_back(a in tuple()) {
+        fn parts_round_trip(a in tuple()) {
             let built = build(&a);
             let mut reader = KeyReader::new(Space::Email, &built).unwrap();
             let back = (
@@ -629,7 +594,7 @@ mod tests {
         }
 
         #[test]
-        fn a_prefix_range_holds_its_keys_and_no_others(
+        fn a_prefix_range_contains_exactly_its_keys(
             prefix in proptest::collection::vec(prop_oneof![Just(0u8), Just(0xFF), any::<u8>()], 0..4),
             other in proptest::collection::vec(prop_oneof![Just(0u8), Just(0xFF), any::<u8>()], 0..6),
         ) {

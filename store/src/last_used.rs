@@ -1,5 +1,5 @@
-//! When a credential was last used: a row each, written now and then (see the queue's porter), so that
-//! the credential's own row stays as it is.
+//! Last use of credentials: one row each, written periodically by the queue's credential authentication, so that the
+//! credential's own row does not change.
 
 use std::net::IpAddr;
 
@@ -8,9 +8,9 @@ use mail::credential::LastUse;
 use mail::id::AccountId;
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, Store};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "LastUse")]
@@ -25,17 +25,17 @@ pub(crate) fn key_of(account: AccountId, id: [u8; 16]) -> Key {
     key(Space::LastUsed).account(account).id(id).build()
 }
 
-/// Writes when a credential was last used.
+/// Writes the last use of a credential, unchecked.
 pub fn put(batch: &mut Batch, account: AccountId, id: [u8; 16], used: &LastUse) {
-    batch.put(key_of(account, id), row::encode(used));
+    batch.put(key_of(account, id), codec::encode(used));
 }
 
-/// When these credentials of an account were last used, in their order.
+/// Reads the last use of several credentials of an account, in the order of `ids`.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn list(store: &Store, account: AccountId, ids: &[[u8; 16]]) -> Result<Vec<Option<LastUse>>, ReadError> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
     let rows = store.get_many(&keys).await?;
-    rows.iter().map(|row| row.as_ref().map(|row| row::decode(row)).transpose()).collect()
+    rows.iter().map(|row| row.as_ref().map(|row| codec::decode(row)).transpose()).collect()
 }

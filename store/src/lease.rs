@@ -1,42 +1,41 @@
-//! Leases: which nodes there are, and which of them owns which partition of the task space.
+//! Leases: the nodes of the cluster, and the partition of the task space that each one owns.
 //!
 //! ```text
-//! Node · name                 a row each, rewritten ("beats") while the node lives
-//! Partition · number          who owns it, and since which epoch
+//! Node · name         one row each, rewritten by every heartbeat
+//! Partition · number  the owner, and the epoch of its lease
 //! ```
 //!
-//! A node that beats keeps all its partitions: one small write renews them. A partition's row changes only
-//! when its owner does; whatever settles or takes on one of its tasks checks that the row is still as it
-//! was ([`Held::fence`]), so that a node that was thought dead and wakes up settles nothing any more (a
-//! fencing token), and what was committed before a take-over is seen by whoever takes over.
+//! A node's heartbeat renews all its leases with one small write. A partition's row changes only with its owner. Every
+//! commit that settles or adds a task of the partition checks the row as a fencing token ([`FencingToken::fence`]). A
+//! node that was considered dead and wakes up can therefore commit nothing, and a new owner sees everything that was
+//! committed before it took over.
 //!
-//! Nothing here looks at a clock: whether a node still lives is judged by whether its row changes.
+//! This module reads no clock: callers decide whether a node is alive by whether its row changes.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, prefix_end};
-use crate::row::{self, stored};
 use crate::task::PARTITIONS;
 
-/// A node, as the others see it.
+/// A node as the other nodes see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Its name: new at every start.
+    /// Unique name, new at every start.
     pub name: String,
-    /// Raised with every sign of life.
+    /// Heartbeat counter.
     pub beats: u64,
-    /// When it started.
     pub started_at: Timestamp,
 }
 
-/// Who owns a partition.
+/// The lease of a partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PartitionLease {
-    /// Raised with every change of hands.
+    /// Incremented with every change of owner.
     pub epoch: u64,
-    /// The owner's name; none when it was given up.
+    /// Name of the owner; `None` if the lease was released.
     pub node: Option<String>,
 }
 
@@ -66,59 +65,57 @@ fn partition_key(partition: u16) -> Key {
     key(Space::Partition).u16(partition).build()
 }
 
-/// A node and its row, as they were read.
+/// A node with the row it was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredNode {
-    /// The node.
     pub node: Node,
     row: Value,
 }
 
-/// A partition and its row, as they were read.
+/// A partition's lease with the row it was read from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoredPartition {
-    /// Its owner.
     pub tenure: PartitionLease,
     row: Option<Value>,
 }
 
-/// All nodes and all partitions, as of one moment.
+/// All nodes and partition leases of one snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterView {
-    /// The nodes, by name.
+    /// Ordered by name.
     pub nodes: Vec<StoredNode>,
     /// One for each partition, by number.
     pub partitions: Vec<StoredPartition>,
 }
 
-/// Reads all nodes and all partitions.
+/// Reads all nodes and all partition leases.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn read_view(store: &Store) -> Result<ClusterView, ReadError> {
-    // More dead nodes than this are not buried at once; the next look finds the others.
+    // Bounds the number of dead nodes read at once; the next poll reads the others.
     const ROWS_MAX: usize = 4 * PARTITIONS as usize;
     let start = key(Space::Node).build();
-    // The two spaces lie side by side, so that one scan sees both as of one moment.
+    // The two spaces are adjacent, so one scan reads both from one snapshot.
     let rows = store.scan(start..prefix_end(&[Space::Partition.into()]), ScanOrder::Descending, ROWS_MAX).await?;
     let mut view = ClusterView { nodes: Vec::new(), partitions: vec![StoredPartition::default(); PARTITIONS.into()] };
     for (row_key, row) in rows {
         match KeyReader::new(Space::Partition, &row_key) {
             Ok(mut reader) => {
-                let number = usize::from(reader.u16().map_err(row::damaged)?);
-                let seen = StoredPartition { tenure: row::decode(&row)?, row: Some(row) };
+                let number = usize::from(reader.u16().map_err(codec::damaged)?);
+                let seen = StoredPartition { tenure: codec::decode(&row)?, row: Some(row) };
                 if let Some(partition) = view.partitions.get_mut(number) {
                     *partition = seen;
                 }
             }
-            Err(_) => view.nodes.push(StoredNode { node: row::decode(&row)?, row }),
+            Err(_) => view.nodes.push(StoredNode { node: codec::decode(&row)?, row }),
         }
     }
     view.nodes.reverse();
     Ok(view)
 }
 
-/// A partition that is ours: what every commit about one of its tasks must check.
+/// Fencing token of a partition that this node owns: every commit about one of its tasks must check it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FencingToken {
     partition: u16,
@@ -126,51 +123,49 @@ pub struct FencingToken {
 }
 
 impl FencingToken {
-    /// The partition.
     #[must_use]
     pub fn partition(&self) -> u16 {
         self.partition
     }
 
-    /// Makes a commit fail when the partition has another owner by now.
+    /// Makes the commit conflict if the partition has another owner.
     pub fn fence(&self, batch: &mut Batch) {
         batch.check(partition_key(self.partition), Some(self.row.clone()));
     }
 
-    /// Whether it is still ours, going by what was read.
+    /// Returns whether this node still owns the partition according to `view`.
     #[must_use]
     pub fn is_current_in(&self, view: &ClusterView) -> bool {
         view.partitions.get(usize::from(self.partition)).is_some_and(|seen| seen.row.as_ref() == Some(&self.row))
     }
 
-    /// Gives the partition up, for whoever wants it.
+    /// Releases the lease, so that any node can acquire it.
     pub fn release(&self, batch: &mut Batch) {
-        let epoch = row::decode::<PartitionLease>(&self.row).map_or(0, |tenure| tenure.epoch);
+        let epoch = codec::decode::<PartitionLease>(&self.row).map_or(0, |tenure| tenure.epoch);
         self.fence(batch);
-        batch.put(partition_key(self.partition), row::encode(&PartitionLease { epoch, node: None }));
+        batch.put(partition_key(self.partition), codec::encode(&PartitionLease { epoch, node: None }));
     }
 }
 
-/// Takes a partition, as it was seen; the commit conflicts when somebody else was quicker.
+/// Acquires the lease of a partition as it was read. The commit conflicts if another node was faster.
 pub fn acquire(batch: &mut Batch, partition: u16, seen: &StoredPartition, node: &str) -> FencingToken {
     let tenure = PartitionLease { epoch: seen.tenure.epoch + 1, node: Some(node.to_owned()) };
-    let row = row::encode(&tenure);
+    let row = codec::encode(&tenure);
     batch.check(partition_key(partition), seen.row.clone());
     batch.put(partition_key(partition), row.clone());
     FencingToken { partition, row }
 }
 
-/// A sign of life: `before` is the node's row as it wrote it last, none for a node that joins. The commit
-/// conflicts when others have buried it.
+/// Writes a heartbeat. `before` is the node's row as it last wrote it, `None` for a node that joins. The commit
+/// conflicts if the node was evicted.
 pub fn heartbeat(batch: &mut Batch, before: Option<&StoredNode>, node: Node) -> StoredNode {
-    let row = row::encode(&node);
+    let row = codec::encode(&node);
     batch.check(node_key(&node.name), before.map(|seen| seen.row.clone()));
     batch.put(node_key(&node.name), row.clone());
     StoredNode { node, row }
 }
 
-/// Takes a node off the list, as it was seen: it left, or it shows no sign of life. The commit conflicts
-/// when it has shown one meanwhile.
+/// Removes a node that left or shows no heartbeat. The commit conflicts if it has sent one since it was read.
 pub fn evict(batch: &mut Batch, seen: &StoredNode) {
     batch.check(node_key(&seen.node.name), Some(seen.row.clone()));
     batch.delete(node_key(&seen.node.name));

@@ -1,11 +1,11 @@
-//! Metrics: a row of counts for each account, dimension, hour and value, added to when events are told.
+//! Metrics: one row of counts for each account, dimension, hour and value, updated when events are dispatched.
 //!
 //! ```text
 //! Metric · account · dimension (0: total) · hour · value  ─►  counts
 //! ```
 //!
-//! Who makes a tag of each order's number has as many values as orders: of an hour so many are kept
-//! ([`VALUES_MAX`]), the rest is counted as [`OTHER`].
+//! A client that uses an order number as a tag creates as many values as orders. Therefore only [`VALUES_MAX`] values
+//! are counted separately per hour; the rest are counted as [`OTHER`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -14,15 +14,15 @@ use mail::id::AccountId;
 use mail::metric::{Counter, Dimension, Hour, MetricCounts};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key, successor};
-use crate::row::{self, stored};
 
-/// Values of one dimension that are counted apart in an hour.
+/// Maximum number of values of a dimension that are counted separately in an hour.
 pub const VALUES_MAX: usize = 100;
-/// The value of all the others.
+/// The value under which all others are counted.
 pub const OTHER: &str = "(other)";
-/// Rows read at once.
+/// Rows per read.
 const PAGE_ROWS: usize = 1_000;
 
 #[derive(Serialize, Deserialize)]
@@ -30,10 +30,10 @@ const PAGE_ROWS: usize = 1_000;
 struct MetricCountsRow(BTreeMap<Counter, u64>);
 stored!(MetricCounts as MetricCountsRow);
 
-/// The rows of one account and hour, of one dimension or the total.
+/// Account, dimension (`None` for the total) and hour.
 pub type MetricBucket = (AccountId, Option<Dimension>, Hour);
 
-/// What is to be added, by value.
+/// Counts to add, by value.
 pub type MetricIncrements = BTreeMap<MetricBucket, BTreeMap<String, MetricCounts>>;
 
 fn dimension_prefix(account: AccountId, dimension: Option<Dimension>) -> KeyBuilder {
@@ -44,12 +44,12 @@ fn key_of((account, dimension, hour): MetricBucket, value: &str) -> Key {
     dimension_prefix(account, dimension).i64(hour.0).text(value).build()
 }
 
-/// The values of a place whose rows are looked at.
+/// The values whose rows must be read: those to add to, and [`OTHER`].
 fn bucket_values(values: &BTreeMap<String, MetricCounts>) -> impl Iterator<Item = String> {
     values.keys().cloned().chain([OTHER.to_owned()])
 }
 
-/// Adds; the commit conflicts when a row was changed meanwhile.
+/// Adds counts. The commit conflicts if a row has changed since it was read.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -63,8 +63,8 @@ pub async fn add(store: &Store, batch: &mut Batch, additions: &MetricIncrements)
         let mut rows: BTreeMap<String, Option<Value>> = bucket_values(values).zip(rows.by_ref()).collect();
         let is_new = |name: &&String| rows.get(*name).is_none_or(Option::is_none);
         let new: Vec<&String> = values.keys().filter(is_new).collect();
-        let room = remaining_values(store, *place, new.len()).await?;
-        let others: BTreeSet<&String> = new.into_iter().skip(room).collect();
+        let free = remaining_values(store, *place, new.len()).await?;
+        let others: BTreeSet<&String> = new.into_iter().skip(free).collect();
         let mut sums: BTreeMap<&str, MetricCounts> = BTreeMap::new();
         for (value, counts) in values {
             let name = if others.contains(value) { OTHER } else { value.as_str() };
@@ -73,32 +73,32 @@ pub async fn add(store: &Store, batch: &mut Batch, additions: &MetricIncrements)
         for (name, mut sum) in sums {
             let row = rows.remove(name).flatten();
             if let Some(row) = &row {
-                sum.add_all(&row::decode(row)?);
+                sum.add_all(&codec::decode(row)?);
             }
             let row_key = key_of(*place, name);
             batch.check(row_key.clone(), row);
-            batch.put(row_key, row::encode(&sum));
+            batch.put(row_key, codec::encode(&sum));
         }
     }
     Ok(())
 }
 
-/// For how many new values there is room in an hour.
+/// Number of new values that fit into an hour.
 async fn remaining_values(store: &Store, place: MetricBucket, new: usize) -> Result<usize, ReadError> {
     let (account, dimension, hour) = place;
     if new == 0 || dimension.is_none() {
         return Ok(new);
     }
     let range = dimension_prefix(account, dimension).i64(hour.0).range();
-    let there = store.scan(range, ScanOrder::Ascending, VALUES_MAX).await?.len();
-    Ok(VALUES_MAX - there)
+    let existing = store.scan(range, ScanOrder::Ascending, VALUES_MAX).await?.len();
+    Ok(VALUES_MAX - existing)
 }
 
-/// A row: when, of which value (empty for the total), how much.
+/// Hour, value (empty for the total) and counts.
 pub type MetricPoint = (Hour, String, MetricCounts);
 
-/// An account's rows of some hours, of one dimension or the total, by hour and value; none when there are
-/// more than `limit`.
+/// Reads an account's counts of a range of hours, for one dimension or the total, ordered by hour and value. Returns
+/// `None` if there are more than about `limit` rows.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -115,15 +115,15 @@ pub async fn read(
     while start < end {
         let rows = store.scan(start.clone()..end.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
         for (row_key, row) in &rows {
-            let mut reader = KeyReader::new(Space::Metric, row_key).map_err(row::damaged)?;
-            reader.account().and_then(|_| reader.u8()).map_err(row::damaged)?;
-            let hour = Hour(reader.i64().map_err(row::damaged)?);
-            found.push((hour, reader.text().map_err(row::damaged)?, row::decode(row)?));
+            let mut reader = KeyReader::new(Space::Metric, row_key).map_err(codec::damaged)?;
+            reader.account().and_then(|_| reader.u8()).map_err(codec::damaged)?;
+            let hour = Hour(reader.i64().map_err(codec::damaged)?);
+            found.push((hour, reader.text().map_err(codec::damaged)?, codec::decode(row)?));
         }
         if found.len() > limit {
             return Ok(None);
         }
-        // Rows in memory are read without waiting: others have their turn, too.
+        // Rows in memory are read without waiting, so let other tasks run.
         tokio::task::yield_now().await;
         match rows.last() {
             Some((last, _)) if rows.len() == PAGE_ROWS => start = successor(last),
@@ -133,7 +133,7 @@ pub async fn read(
     Ok(Some(found))
 }
 
-/// Forgets an account's hours from before one, at most `limit` rows. Says how many.
+/// Deletes an account's counts before an hour, at most `limit` rows. Returns their number.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -161,7 +161,7 @@ mod tests {
     use jiff::Timestamp;
 
     #[tokio::test]
-    async fn an_hour_has_so_many_values_and_the_others() {
+    async fn values_over_the_limit_count_as_other() {
         let (store, account) = (Store::memory(), AccountId::new(Timestamp::UNIX_EPOCH, 1));
         let place = (account, Some(Dimension::Tag), Hour(5));
         for round in 1..=2 {

@@ -1,4 +1,4 @@
-//! Opt-outs of a category: a row each under category and address, and a key by category and id, for lists.
+//! Opt-outs: one row each by category and address, and an index by category and id for lists.
 
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
@@ -8,9 +8,9 @@ use mail::id::{AccountId, EmailId, OptOutId};
 use mail::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key};
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "OptOut")]
@@ -26,7 +26,7 @@ struct OptOutRow {
 }
 stored!(OptOut as OptOutRow);
 
-/// The category in a key: a number that is never another's.
+/// Number of a category in keys; never reused.
 fn category_number(category: Category) -> u8 {
     match category {
         Category::Transactional => 0,
@@ -35,7 +35,7 @@ fn category_number(category: Category) -> u8 {
     }
 }
 
-/// The key of an address's opt-out; `address_key` is [`mail::suppression::address_key`] of it.
+/// Key of an address's opt-out; `address_key` is the result of [`mail::suppression::address_key`].
 pub(crate) fn row_key(account: AccountId, category: Category, address_key: &str) -> Key {
     key(Space::OptOut).account(account).u8(category_number(category)).text(address_key).build()
 }
@@ -49,31 +49,31 @@ fn key_by_id(account: AccountId, category: Category, id: OptOutId) -> Key {
 }
 
 pub(crate) fn decode(row: &[u8]) -> Result<OptOut, ReadError> {
-    row::decode(row)
+    codec::decode(row)
 }
 
-/// Writes a new opt-out; the commit conflicts when the address has opted out of the category already.
+/// Writes a new opt-out. The commit conflicts if the address has already opted out of the category.
 pub fn create(batch: &mut Batch, opt_out: &OptOut) {
     let row_key = key_of(opt_out);
     batch.check(row_key.clone(), None);
     batch.put(key_by_id(opt_out.account, opt_out.category, opt_out.id), row_key.clone());
-    batch.put(row_key, row::encode(opt_out));
+    batch.put(row_key, codec::encode(opt_out));
 }
 
-/// Deletes an opt-out; the commit conflicts when it is gone already.
+/// Deletes an opt-out. The commit conflicts if it was deleted or changed since it was read.
 pub fn delete(batch: &mut Batch, opt_out: &OptOut) {
     let row_key = key_of(opt_out);
-    batch.check(row_key.clone(), Some(row::encode(opt_out))).delete(row_key);
+    batch.check(row_key.clone(), Some(codec::encode(opt_out))).delete(row_key);
     batch.delete(key_by_id(opt_out.account, opt_out.category, opt_out.id));
 }
 
-/// Whether a conflict was about an opt-out.
+/// Returns whether the conflicting key is an opt-out.
 #[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::OptOut as u8))
 }
 
-/// An address's opt-outs, of these categories.
+/// Lists an address's opt-outs of these categories.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -85,31 +85,29 @@ pub async fn list_by_address(
 ) -> Result<Vec<OptOut>, ReadError> {
     let by_address = address_key(address);
     let keys: Vec<Key> = categories.iter().map(|category| row_key(account, *category, &by_address)).collect();
-    store.get_many(&keys).await?.iter().flatten().map(|row| row::decode(row)).collect()
+    store.get_many(&keys).await?.iter().flatten().map(|row| codec::decode(row)).collect()
 }
 
-/// An opt-out by its id.
+/// Finds an opt-out by its id.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn find_by_id(store: &Store, account: AccountId, id: OptOutId) -> Result<Option<OptOut>, ReadError> {
     let entries = OPTIONAL_CATEGORIES.map(|category| key_by_id(account, category, id));
     let Some(row_key) = store.get_many(&entries).await?.into_iter().flatten().next() else { return Ok(None) };
-    let opt_out: Option<OptOut> = store.get(&row_key).await?.map(|row| row::decode(&row)).transpose()?;
+    let opt_out: Option<OptOut> = store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()?;
     Ok(opt_out.filter(|opt_out| opt_out.id == id))
 }
 
-/// A page of opt-outs, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptOutPage {
-    /// The opt-outs.
+    /// Newest first.
     pub opt_outs: Vec<OptOut>,
-    /// The last of them, when there are more: the next page is of those before it.
+    /// Cursor of the next page, which starts before this opt-out, if there is one.
     pub next: Option<OptOutId>,
 }
 
-/// An account's opt-outs of these categories, newest first, at most `limit`, those before `before` if it is
-/// given.
+/// Lists an account's opt-outs of these categories before `before`, newest first, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -137,16 +135,16 @@ pub async fn list(
     let next = entries.last().filter(|_| has_more).map(|(id, _)| *id);
     let keys: Vec<Key> = entries.into_iter().map(|(_, row_key)| row_key).collect();
     let rows = store.get_many(&keys).await?;
-    let opt_outs = rows.iter().flatten().map(|row| row::decode(row)).collect::<Result<_, _>>()?;
+    let opt_outs = rows.iter().flatten().map(|row| codec::decode(row)).collect::<Result<_, _>>()?;
     Ok(OptOutPage { opt_outs, next })
 }
 
-/// The id at the end of an entry's key.
+/// The id at the end of an index key.
 fn id_of(entry: &Key) -> Result<OptOutId, ReadError> {
-    let mut reader = KeyReader::new(Space::OptOutById, entry).map_err(row::damaged)?;
-    reader.account().map_err(row::damaged)?;
-    reader.u8().map_err(row::damaged)?;
-    reader.id().map(OptOutId::from_bytes).map_err(row::damaged)
+    let mut reader = KeyReader::new(Space::OptOutById, entry).map_err(codec::damaged)?;
+    reader.account().map_err(codec::damaged)?;
+    reader.u8().map_err(codec::damaged)?;
+    reader.id().map(OptOutId::from_bytes).map_err(codec::damaged)
 }
 
 #[cfg(test)]
@@ -154,7 +152,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn written_found_listed_deleted() {
+    async fn opt_outs_are_written_found_listed_and_deleted() {
         let store = Store::memory();
         let at = |n: u32| Timestamp::from_second(1_800_000_000 + i64::from(n)).unwrap();
         let account = AccountId::new(at(0), 1);

@@ -1,6 +1,6 @@
-//! Log lines of whoever meets an outage of the database, which the store itself logs.
+//! Log macros for code that meets a database outage, which the store logs itself.
 
-/// Logs a failure at WARN; at DEBUG while the database does not answer, which the store itself logs once a minute.
+/// Logs a failure at WARN, or at DEBUG while the database is unavailable, which the store itself logs once a minute.
 /// The first argument is the store, the others are those of `tracing::warn!`.
 #[macro_export]
 macro_rules! warn_unless_away {
@@ -9,8 +9,8 @@ macro_rules! warn_unless_away {
     };
 }
 
-/// As [`warn_unless_away!`], for failures that are the server's own fault otherwise: logs at ERROR, and at DEBUG while
-/// the database does not answer.
+/// Like [`warn_unless_away!`], for failures that are otherwise the server's own fault: logs at ERROR, or at DEBUG while
+/// the database is unavailable.
 #[macro_export]
 macro_rules! error_unless_away {
     ($store:expr, $($line:tt)+) => {

@@ -1,53 +1,52 @@
-//! The outbox: a key for each event that has not been told yet, in the commit that made it true.
+//! Outbox: a key for each event that is not dispatched yet, written in the commit that causes the event.
 //!
 //! ```text
 //! Outbox · partition · event  ─►  the key of the event's row
 //! ```
 //!
-//! The owner of the partition tells it (counts it, indexes it, notifies of it) and takes the key away in
-//! one commit, so that everything that follows from an event follows exactly once, and nothing stands on
-//! the way of accepting and settling.
+//! The partition's owner dispatches the event (counts, indexes and delivers it) and deletes the key in one commit, so
+//! each event takes effect exactly once. Accepting and settling do not wait for it (transactional outbox).
 
 use std::ops::RangeInclusive;
 
 use mail::event::Event;
 use mail::id::EventId;
 
+use crate::codec;
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key, prefix_end};
-use crate::row;
 
-/// Puts an event in the outbox of a partition.
+/// Adds an event to a partition's outbox.
 pub(crate) fn put(batch: &mut Batch, partition: u16, event: &Event, row_key: &Key) {
     let untold = key(Space::Outbox).u16(partition).id(event.id.to_bytes()).build();
     batch.put_fresh(untold, row_key.clone());
 }
 
-/// An event that has not been told.
+/// An event that is not dispatched yet.
 #[derive(Debug, Clone)]
 pub struct OutboxEntry {
     key: Key,
-    /// The partition that it lies in.
+    /// The partition whose outbox contains it.
     pub partition: u16,
-    /// The event; none when it was forgotten meanwhile, with its email.
+    /// `None` if the event was deleted with its email.
     pub event: Option<Event>,
 }
 
 impl OutboxEntry {
-    /// After which the next ones lie.
+    /// Position of this entry, for the next page.
     #[must_use]
     pub fn key(&self) -> &Key {
         &self.key
     }
 
-    /// It was told.
+    /// Deletes the entry of a dispatched event.
     pub fn remove(&self, batch: &mut Batch) {
         batch.delete(self.key.clone());
     }
 }
 
-/// The events in the outboxes of these partitions, after one of them, at most `limit`, each partition's oldest first.
-/// Those that are `known` are not read.
+/// Lists the outboxes of these partitions, after one entry, at most `limit`, each partition's oldest events first.
+/// `known` supplies events from a cache, which are not read again.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -64,9 +63,9 @@ pub async fn list(
     let mut untold = Vec::with_capacity(rows.len());
     let mut unknown = Vec::new();
     for (untold_key, row_key) in rows {
-        let mut reader = KeyReader::new(Space::Outbox, &untold_key).map_err(row::damaged)?;
-        let partition = reader.u16().map_err(row::damaged)?;
-        let event = known(EventId::from_bytes(reader.id().map_err(row::damaged)?));
+        let mut reader = KeyReader::new(Space::Outbox, &untold_key).map_err(codec::damaged)?;
+        let partition = reader.u16().map_err(codec::damaged)?;
+        let event = known(EventId::from_bytes(reader.id().map_err(codec::damaged)?));
         if event.is_none() {
             unknown.push((untold.len(), row_key));
         }
@@ -75,7 +74,7 @@ pub async fn list(
     let (places, keys): (Vec<usize>, Vec<Key>) = unknown.into_iter().unzip();
     for (place, row) in places.into_iter().zip(store.get_many(&keys).await?) {
         if let (Some(one), Some(row)) = (untold.get_mut(place), row) {
-            one.event = Some(row::decode(&row)?);
+            one.event = Some(codec::decode(&row)?);
         }
     }
     Ok(untold)

@@ -1,37 +1,37 @@
-//! People who visited and signed up: a row each, keys for what they are known by, and a key for each thing
-//! that they did first at some time.
+//! People for analytics: one row each, an index by alias, and a key for the first time that a person did each named
+//! event.
 //!
 //! ```text
-//! Person · account · 1 · hash of an alias           ─►  the person's 16 bytes
-//! Person · account · 2 · person                     ─►  the person
-//! Person · account · 3 · hash of a name · time · person   who did it first when
+//! Person · account · 1 · hash of an alias                     ─►  the person's 16-byte id
+//! Person · account · 2 · person                               ─►  the person
+//! Person · account · 3 · hash of a name · time · person       ─►  (empty): first occurrence
 //! ```
 //!
-//! A person's 16 bytes begin with the time at which they were first seen, so that the oldest are found first.
-//! [`People`] is a part of them in memory, read for what is to be counted and written back with the count;
-//! every row that was read is checked by the commit.
+//! A person's id begins with the time they were first seen, so the oldest are scanned first. [`PersonCache`] holds a
+//! subset in memory: it is read before events are counted and written back in the same commit, which checks every row
+//! that was read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use jiff::Timestamp;
 use mail::id::{AccountId, ProductEventId};
+use mail::product_event::counting_status::CountingStatus;
 use mail::product_event::person::{AnalyticsPerson, PersonAlias};
-use mail::product_event::standing::CountingStatus;
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, Space, key};
 use crate::product_event::hash;
-use crate::row::{self, stored};
 
 const BY_ALIAS: u8 = 1;
 const ROW: u8 = 2;
 const BY_MARK: u8 = 3;
-/// People read at once.
+/// Rows per read.
 const PAGE_ROWS: usize = 500;
 
-/// A person's place in the store.
+/// Id of a person, ordered by the time they were first seen.
 pub type PersonId = [u8; 16];
 
 #[derive(Serialize, Deserialize)]
@@ -53,7 +53,7 @@ struct PersonRow {
 }
 stored!(AnalyticsPerson as PersonRow);
 
-/// Aliases are written as texts.
+/// Serde for aliases as texts.
 mod aliases {
     use mail::product_event::person::PersonAlias;
     use serde::{Deserialize as _, Deserializer, Serializer};
@@ -84,24 +84,23 @@ fn mark_key(account: AccountId, (name, at): (&str, Timestamp), person: PersonId)
     rows_of(account, BY_MARK).fixed(hash(name)).time(at).id(person).build()
 }
 
-/// A person in memory.
 #[derive(Debug, Clone, Default)]
 struct CachedPerson {
-    /// The row as it was read; none when there was none.
+    /// The row as it was read; `None` if there was none.
     row: Option<Value>,
     before: AnalyticsPerson,
-    /// None: they turned out to be somebody else.
+    /// `None` if the person was merged into another one.
     after: Option<AnalyticsPerson>,
 }
 
-/// An alias in memory: its row as it was read, and whom it leads to now.
+/// An alias with its row as it was read, and the person to whom it leads now.
 #[derive(Debug, Clone, Default)]
 struct CachedAlias {
     row: Option<Value>,
     person: Option<PersonId>,
 }
 
-/// People in memory.
+/// People and aliases in memory.
 #[derive(Debug, Default)]
 pub struct PersonCache {
     aliases: HashMap<(AccountId, PersonAlias), CachedAlias>,
@@ -109,11 +108,11 @@ pub struct PersonCache {
 }
 
 fn decode_person_id(row: &Value) -> Result<PersonId, ReadError> {
-    PersonId::try_from(row.as_ref()).map_err(row::damaged)
+    PersonId::try_from(row.as_ref()).map_err(codec::damaged)
 }
 
 impl PersonCache {
-    /// Reads those who are known by these.
+    /// Reads the people who have these aliases.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -131,13 +130,13 @@ impl PersonCache {
         let keys: Vec<Key> = places.iter().map(|(account, person)| row_key(*account, *person)).collect();
         for (place, row) in places.into_iter().zip(store.get_many(&keys).await?) {
             let Some(row) = row else {
-                // Forgotten, but for this alias: they begin anew.
+                // The person was deleted but this alias was not: start a new person.
                 people.people.remove(&place);
                 let gone = |known: &&mut CachedAlias| known.person == Some(place.1);
                 people.aliases.values_mut().filter(gone).for_each(|known| known.person = None);
                 continue;
             };
-            let person: AnalyticsPerson = row::decode(&row)?;
+            let person: AnalyticsPerson = codec::decode(&row)?;
             let held = CachedPerson { row: Some(row), before: person.clone(), after: Some(person) };
             people.people.insert(place, held);
         }
@@ -148,7 +147,7 @@ impl PersonCache {
         self.aliases.get(&(account, alias.clone())).and_then(|known| known.person)
     }
 
-    /// Whether one of these leads to somebody.
+    /// Returns whether one of these aliases leads to a person.
     #[must_use]
     pub fn knows(&self, account: AccountId, aliases: &[PersonAlias]) -> bool {
         aliases.iter().any(|alias| self.lookup(account, alias).is_some())
@@ -158,9 +157,9 @@ impl PersonCache {
         self.people.get(&(account, place)).and_then(|held| held.after.as_ref())
     }
 
-    /// The person who is known by these, all of which were read: found by the first that leads to somebody, else
-    /// made, with the place `fresh`. Those to whom the others lead turn out to be the same, unless they are
-    /// somebody else for sure.
+    /// Resolves aliases, all of which were read, to one person. Uses the first matching person to whom an alias leads,
+    /// or creates one with the id `fresh`. Other people to whom aliases lead are merged into that person, unless they
+    /// are certainly different.
     pub fn resolve(
         &mut self,
         account: AccountId,
@@ -186,7 +185,7 @@ impl PersonCache {
         held.after.as_mut()
     }
 
-    /// Somebody turns out to be the same as another, if they can be.
+    /// Merges the person `there` into `person`, if their aliases are compatible.
     fn merge_into(&mut self, account: AccountId, (person, place): (&mut AnalyticsPerson, PersonId), there: PersonId) {
         let Some(held) = self.people.get_mut(&(account, there)) else { return };
         let same = |other: &mut AnalyticsPerson| other.aliases.iter().all(|alias| person.accepts_alias(alias));
@@ -201,20 +200,20 @@ impl PersonCache {
         match self.aliases.get_mut(&(account, alias.clone())) {
             Some(known) => known.person = Some(place),
             None => {
-                // One that was not asked for, of somebody who was: it leads to where they were found.
+                // An alias of a merged person that was not itself read: point it to the merged person.
                 let known = CachedAlias { row: None, person: Some(place) };
                 self.aliases.insert((account, alias.clone()), known);
             }
         }
     }
 
-    /// Writes what has changed; the commit conflicts when somebody was changed meanwhile.
+    /// Writes all changes. The commit conflicts if a row has changed since it was read.
     pub fn write(self, batch: &mut Batch) {
         for ((account, alias), known) in self.aliases {
             let before = known.row.as_deref().and_then(|row| PersonId::try_from(row).ok());
             if let Some(person) = known.person.filter(|_| before != known.person) {
                 let alias_key = alias_key(account, &alias);
-                // One that was not read is changed together with its person's row, which is checked.
+                // An alias that was not read changes together with its person's row, which is checked.
                 if known.row.is_some() {
                     batch.check(alias_key.clone(), known.row);
                 }
@@ -240,15 +239,15 @@ impl PersonCache {
                 }
             }
             match after {
-                Some(person) => batch.put(row_key, row::encode(&person)),
+                Some(person) => batch.put(row_key, codec::encode(&person)),
                 None => batch.delete(row_key),
             };
         }
     }
 }
 
-/// Hands over everybody who did something first within a time. False: there are more than `limit`, and not all
-/// were handed over.
+/// Calls `take` for each person who first did the named event within a time range. Returns false if there are more than
+/// `limit`; not all were passed to `take` then.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -271,17 +270,17 @@ pub async fn for_each_who_did(
         let places = rows.iter().filter_map(|(mark, _)| mark.last_chunk::<16>());
         let keys: Vec<Key> = places.map(|place| row_key(account, *place)).collect();
         for row in store.get_many(&keys).await?.iter().flatten() {
-            take(&row::decode(row)?);
+            take(&codec::decode(row)?);
         }
         let Some((last, _)) = rows.last().filter(|_| rows.len() == PAGE_ROWS) else { return Ok(true) };
         range.start = crate::key::successor(last);
-        // Rows in memory are read without waiting: others have their turn, too.
+        // Rows in memory are read without waiting, so let other tasks run.
         tokio::task::yield_now().await;
     }
     Ok(true)
 }
 
-/// Forgets an account's people who were first seen before a time, at most `limit`. Says how many.
+/// Deletes an account's people first seen before a time, at most `limit`. Returns their number.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -296,7 +295,7 @@ pub async fn purge_before(
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = rows.len();
     for (row_key, row) in rows {
-        let person: AnalyticsPerson = row::decode(&row)?;
+        let person: AnalyticsPerson = codec::decode(&row)?;
         let Some(place) = row_key.last_chunk::<16>().copied() else { continue };
         for alias in &person.aliases {
             batch.delete(alias_key(account, alias));
@@ -327,7 +326,7 @@ mod tests {
     struct World(Store, AccountId);
 
     impl World {
-        /// Somebody known by these did something.
+        /// Records that a person with these aliases did something.
         async fn did(&self, aliases: &[PersonAlias], name: &str, second: i64) {
             let wanted = aliases.iter().map(|alias| (self.1, alias.clone())).collect();
             let mut people = PersonCache::read(&self.0, wanted).await.unwrap();
@@ -349,31 +348,31 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn visits_are_linked_to_users_and_nobody_is_two_users() {
+    async fn visits_are_linked_to_users_and_users_stay_separate() {
         let world = World(Store::memory(), AccountId::new(at(0), 1));
         let (user, other) = (|| PersonAlias::User("u".into()), || PersonAlias::User("o".into()));
         let (visitor, email) = (|| PersonAlias::Visitor("v".into()), || PersonAlias::Email("e@x.example".into()));
         world.did(&[visitor()], VISIT, 1).await;
         world.did(&[email()], "asked", 2).await;
-        // A sign-up brings the visit and the address together; the address was somebody of their own.
+        // A sign-up links the visit and the address, which was a separate person before.
         world.did(&[user(), email(), visitor()], "user.created", 3).await;
         world.did(&[user()], "user.activated", 4).await;
         let created = world.who_did("user.created").await;
         assert_eq!(created.len(), 1);
         let names: Vec<&str> = created[0].marks.keys().map(String::as_str).collect();
         assert_eq!(names, ["asked", "user.activated", "user.created", VISIT]);
-        assert_eq!(world.who_did(VISIT).await, created, "there is one of them");
-        // Another user on the same computer is somebody else, and the visits stay whose they were.
+        assert_eq!(world.who_did(VISIT).await, created, "both are one person");
+        // Another user of the same browser is a different person, and earlier visits keep their owner.
         world.did(&[other(), visitor()], "user.created", 5).await;
         world.did(&[visitor()], VISIT, 6).await;
         let created = world.who_did("user.created").await;
         assert_eq!(created.len(), 2);
         assert!(!created[1].marks.contains_key(VISIT));
         assert_eq!(world.who_did(VISIT).await.len(), 1);
-        // By what is only known of the first.
+        // Found by an alias that only the first person has.
         world.did(&[email()], "later", 7).await;
         assert_eq!(world.who_did("later").await[0].user(), Some(&user()));
-        // All is forgotten, with every key.
+        // A purge deletes all keys of a person.
         let mut batch = Batch::progress();
         assert_eq!(purge_before(&world.0, &mut batch, (world.1, at(9)), 99).await.unwrap(), 2);
         world.0.commit(batch).await.unwrap();
@@ -383,7 +382,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_are_handed_over_page_by_page() {
+    async fn many_people_are_visited_page_by_page() {
         let world = World(Store::memory(), AccountId::new(at(0), 1));
         for n in 0..1_200 {
             world.did(&[PersonAlias::User(n.to_string())], "a", n % 900).await;

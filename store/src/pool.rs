@@ -1,40 +1,40 @@
-//! What the operator has ordered about pools of source addresses, and a row that tells when any of it has changed.
+//! The operator's orders about pools of source addresses: one row each, and a version row that every change rewrites.
 //!
 //! ```text
-//! Pool · 0               how often something was ordered
-//! Pool · 1 · account     the pool that its mail leaves from
-//! Pool · 2 · name        since when it is warmed up
+//! Pool · 0            ─►  number of changes so far
+//! Pool · 1 · account  ─►  the pool from which the account's mail is sent
+//! Pool · 2 · name     ─►  the warm-up override
 //! ```
 
-use mail::given_name::PoolName;
 use mail::id::AccountId;
 use mail::pool::WarmUpOverride;
+use mail::slug::PoolName;
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
-use crate::row::{self, stored};
 
-/// Orders at most.
+/// Maximum number of orders.
 pub const ORDERS_MAX: usize = 100_000;
 
 const VERSION: u8 = 0;
 const ACCOUNT: u8 = 1;
 const WARM_UP: u8 = 2;
 
-/// Something that is ordered.
+/// An order with its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PoolOrder {
-    /// An account's mail leaves from a pool.
+    /// An account's mail is sent from this pool.
     Account(AccountId, PoolName),
-    /// A pool is warmed up from another time on than configured.
+    /// A pool's warm-up starts at another time than configured.
     WarmUp(PoolName, WarmUpOverride),
 }
 
-/// What an order is about.
+/// Key of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PoolOrderKey {
-    /// An account's mail.
+    /// The pool of an account.
     Account(AccountId),
     /// The warm-up of a pool.
     WarmUp(PoolName),
@@ -73,11 +73,11 @@ fn version_key() -> Key {
     key(Space::Pool).u8(VERSION).build()
 }
 
-/// Tells whether something was ordered since: it is another one then.
+/// Value of the version row; differs after each change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PoolOrdersVersion(Option<Value>);
 
-/// Which version there is.
+/// Reads the current version.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -85,7 +85,7 @@ pub async fn current_version(store: &Store) -> Result<PoolOrdersVersion, ReadErr
     Ok(PoolOrdersVersion(store.get(&version_key()).await?))
 }
 
-/// Everything that is ordered, at most [`ORDERS_MAX`].
+/// Lists all orders, at most [`ORDERS_MAX`].
 ///
 /// # Errors
 /// The store cannot be read.
@@ -95,9 +95,9 @@ pub async fn list(store: &Store) -> Result<Vec<PoolOrder>, ReadError> {
     let rows = store.scan(range, ScanOrder::Ascending, ORDERS_MAX).await?;
     rows.iter()
         .map(|(at, row)| {
-            Ok(match read_key(at).map_err(row::damaged)? {
-                PoolOrderKey::Account(account) => PoolOrder::Account(account, row::decode::<AccountPool>(row)?.pool),
-                PoolOrderKey::WarmUp(pool) => PoolOrder::WarmUp(pool, row::decode::<PoolWarmUp>(row)?.warm_up),
+            Ok(match read_key(at).map_err(codec::damaged)? {
+                PoolOrderKey::Account(account) => PoolOrder::Account(account, codec::decode::<AccountPool>(row)?.pool),
+                PoolOrderKey::WarmUp(pool) => PoolOrder::WarmUp(pool, codec::decode::<PoolWarmUp>(row)?.warm_up),
             })
         })
         .collect()
@@ -113,27 +113,27 @@ fn read_key(at: &Key) -> Result<PoolOrderKey, KeyDecodeError> {
     }
 }
 
-/// Something was ordered: the commit conflicts when something else was since `version`.
+/// Rewrites the version row. The commit conflicts if any order changed since `version`.
 fn bump_version(batch: &mut Batch, version: &PoolOrdersVersion) {
     let count = version.0.as_deref().and_then(|row| std::str::from_utf8(row).ok()?.parse::<u64>().ok());
     batch.check(version_key(), version.0.clone());
     batch.put(version_key(), (count.unwrap_or(0) + 1).to_string().into_bytes());
 }
 
-/// Orders something.
+/// Writes an order. The commit conflicts if any order changed since `version`.
 pub fn put(batch: &mut Batch, version: &PoolOrdersVersion, order: PoolOrder) {
     bump_version(batch, version);
     match order {
         PoolOrder::Account(account, pool) => {
-            batch.put(key_of(&PoolOrderKey::Account(account)), row::encode(&AccountPool { pool }));
+            batch.put(key_of(&PoolOrderKey::Account(account)), codec::encode(&AccountPool { pool }));
         }
         PoolOrder::WarmUp(pool, warm_up) => {
-            batch.put(key_of(&PoolOrderKey::WarmUp(pool)), row::encode(&PoolWarmUp { warm_up }));
+            batch.put(key_of(&PoolOrderKey::WarmUp(pool)), codec::encode(&PoolWarmUp { warm_up }));
         }
     }
 }
 
-/// Takes an order back.
+/// Deletes an order. The commit conflicts if any order changed since `version`.
 pub fn delete(batch: &mut Batch, version: &PoolOrdersVersion, about: &PoolOrderKey) {
     bump_version(batch, version);
     batch.delete(key_of(about));
@@ -146,7 +146,7 @@ mod tests {
     use jiff::civil::date;
 
     #[tokio::test]
-    async fn orders_are_kept_and_taken_back_one_after_the_other() {
+    async fn overrides_are_written_and_deleted_by_version() {
         let store = Store::memory();
         let account = AccountId::new(Timestamp::UNIX_EPOCH, 1);
         let pool: PoolName = "new".parse().unwrap();
@@ -159,7 +159,7 @@ mod tests {
             let mut batch = Batch::progress();
             put(&mut batch, &before, order);
             store.commit(batch.clone()).await.unwrap();
-            assert!(store.commit(batch).await.is_err(), "something was ordered meanwhile");
+            assert!(store.commit(batch).await.is_err(), "the version is outdated");
         }
         assert_eq!(list(&store).await.unwrap(), orders);
         let mut batch = Batch::progress();

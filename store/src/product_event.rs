@@ -1,12 +1,13 @@
-//! Product events: a row each, in the order of time, and a key in each list that it is found by.
+//! Product events: one row each, ordered by time, and index entries by name, address, user and API key.
 //!
 //! ```text
-//! ProductEvent   · account · id                        ─►  the stored copy
-//! ProductEventBy · account · list · hash of text · id  ─►  nothing
+//! ProductEvent   · account · id                         ─►  the event
+//! ProductEventBy · account · index · hash of text · id  ─►  (empty)
 //! ```
 //!
-//! Each filter is a range of one list. With several filters the list that says most is walked and the rest is
-//! looked at in the rows; how many are, is bounded, so a page may be shorter than asked and have a next one.
+//! Each condition of a filter is a range of one index. With several conditions, the most selective index is scanned,
+//! and the others are checked on the rows. The number of rows scanned is bounded, so a page may be shorter than its
+//! limit and still have a cursor.
 
 use jiff::Timestamp;
 use mail::credential::CredentialId;
@@ -16,13 +17,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{KeyBuilder, Space, key};
-use crate::row::{self, stored};
 
-/// Rows looked through for a page.
+/// Maximum number of rows scanned for a page.
 pub const LOOKED_THROUGH_MAX: usize = 2_000;
-/// Rows read at once.
+/// Rows per read.
 const PAGE_ROWS: usize = 200;
 
 #[derive(Serialize, Deserialize)]
@@ -40,12 +41,11 @@ struct ProductEventRow {
     created_at: Timestamp,
 }
 
-/// An event as it is kept.
+/// A stored event with the credential that sent it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredProductEvent {
-    /// The stored copy.
     pub event: ProductEvent,
-    /// The key that sent it; none when it was a session.
+    /// The API key that sent the event; `None` for a session.
     pub sent_by: Option<CredentialId>,
 }
 
@@ -59,7 +59,7 @@ struct StoredProductEventRow {
 }
 stored!(StoredProductEvent as StoredProductEventRow);
 
-/// A list of events. The number is part of the stored key.
+/// A secondary index. The number is part of the key.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 enum ProductEventIndex {
@@ -73,8 +73,8 @@ fn key_of(account: AccountId, id: ProductEventId) -> Key {
     key(Space::ProductEvent).account(account).id(id.to_bytes()).build()
 }
 
-/// The first 16 bytes of a text's SHA-256: keys are short however long a text is. Whether it is the text, the
-/// row says.
+/// The first 16 bytes of a text's SHA-256, which keep keys short for any text. The row is compared to rule out
+/// collisions.
 pub(crate) fn hash(text: &str) -> [u8; 16] {
     let digest = Sha256::digest(text.as_bytes());
     let mut short = [0; 16];
@@ -86,13 +86,13 @@ fn index_prefix(account: AccountId, list: ProductEventIndex, text: &str) -> KeyB
     key(Space::ProductEventBy).account(account).u8(list as u8).fixed(hash(text))
 }
 
-/// How an address is compared.
+/// Normalises an address for comparison.
 fn normalize_email(email: &str) -> String {
     email.to_lowercase()
 }
 
-fn index_keys(kept: &StoredProductEvent) -> Vec<Key> {
-    let StoredProductEvent { event, sent_by } = kept;
+fn index_keys(stored: &StoredProductEvent) -> Vec<Key> {
+    let StoredProductEvent { event, sent_by } = stored;
     let email = event.email.as_deref().map(normalize_email);
     let texts = [
         (ProductEventIndex::Name, Some(event.name.clone())),
@@ -106,15 +106,15 @@ fn index_keys(kept: &StoredProductEvent) -> Vec<Key> {
     texts.into_iter().filter_map(key).collect()
 }
 
-/// Writes an event and finds a place for it in the lists.
-pub fn record(batch: &mut Batch, kept: &StoredProductEvent) {
-    batch.put_fresh(key_of(kept.event.account, kept.event.id), row::encode(kept));
-    for entry in index_keys(kept) {
+/// Writes an event and its index entries.
+pub fn record(batch: &mut Batch, stored: &StoredProductEvent) {
+    batch.put_fresh(key_of(stored.event.account, stored.event.id), codec::encode(stored));
+    for entry in index_keys(stored) {
         batch.put_fresh(entry, Vec::new());
     }
 }
 
-/// An event of an account.
+/// Reads an event of an account.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -123,10 +123,10 @@ pub async fn get(
     account: AccountId,
     id: ProductEventId,
 ) -> Result<Option<StoredProductEvent>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// Events of any accounts, in the order asked for; none where it is forgotten.
+/// Reads several events of any accounts, in the order of `ids`; `None` for deleted ones.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -137,31 +137,29 @@ pub async fn get_many(
     let keys: Vec<Key> = ids.iter().map(|(account, id)| key_of(*account, *id)).collect();
     let rows = store.get_many(&keys).await?;
     let read = |row: Option<crate::engine::Value>| {
-        row.map(|row| row::decode::<StoredProductEvent>(&row).map(|kept| kept.event)).transpose()
+        row.map(|row| codec::decode::<StoredProductEvent>(&row).map(|stored| stored.event)).transpose()
     };
     rows.into_iter().map(read).collect()
 }
 
-/// Which events are asked for.
+/// Filter of an event list; all conditions must match.
 #[derive(Debug, Clone, Default)]
 pub struct ProductEventFilter {
-    /// Of this name.
     pub name: Option<String>,
-    /// Of this address.
+    /// Compared case-insensitively.
     pub email: Option<String>,
-    /// Of this user.
     pub user_id: Option<String>,
-    /// Sent with this key.
+    /// The API key that sent the event.
     pub sent_by: Option<CredentialId>,
-    /// From this id on …
+    /// Inclusive.
     pub since: Option<ProductEventId>,
-    /// … up to this one, which is not.
+    /// Exclusive.
     pub before: Option<ProductEventId>,
 }
 
 impl ProductEventFilter {
-    fn matches(&self, kept: &StoredProductEvent) -> bool {
-        let StoredProductEvent { event, sent_by } = kept;
+    fn matches(&self, stored: &StoredProductEvent) -> bool {
+        let StoredProductEvent { event, sent_by } = stored;
         let email = |wanted: &String| event.email.as_deref().map(normalize_email) == Some(normalize_email(wanted));
         self.name.as_ref().is_none_or(|name| *name == event.name)
             && self.email.as_ref().is_none_or(email)
@@ -169,7 +167,7 @@ impl ProductEventFilter {
             && self.sent_by.is_none_or(|key| Some(key) == *sent_by)
     }
 
-    /// The list that is walked: that of one user is shorter than that of a name.
+    /// Prefix of the index to scan: the first given of user, address, name and API key.
     fn scan_prefix(&self, account: AccountId) -> KeyBuilder {
         let by = |list, text: &str| index_prefix(account, list, text);
         if let Some(user) = &self.user_id {
@@ -186,16 +184,15 @@ impl ProductEventFilter {
     }
 }
 
-/// A page of events.
 #[derive(Debug, Default)]
 pub struct ProductEventPage {
-    /// The events, newest first.
+    /// Newest first.
     pub events: Vec<ProductEvent>,
-    /// After which the next page begins; none on the last.
+    /// Cursor of the next page; `None` on the last page.
     pub next: Option<ProductEventId>,
 }
 
-/// An account's events that a filter takes, newest first.
+/// Lists an account's events that match a filter, newest first.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -220,15 +217,15 @@ pub async fn list(
         let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
         for (id, row) in ids.iter().zip(store.get_many(&keys).await?) {
             let Some(row) = row else { continue };
-            let kept: StoredProductEvent = row::decode(&row)?;
-            if !filter.matches(&kept) {
+            let stored: StoredProductEvent = codec::decode(&row)?;
+            if !filter.matches(&stored) {
                 continue;
             }
             if page.events.len() == limit {
                 page.next = page.events.last().map(|event| event.id);
                 return Ok(page);
             }
-            page.events.push(kept.event);
+            page.events.push(stored.event);
             debug_assert_eq!(page.events.last().map(|event| event.id), Some(*id));
         }
         looked += rows.len();
@@ -238,7 +235,7 @@ pub async fn list(
             return Ok(page);
         }
         range.end = last.clone();
-        // Rows in memory are read without waiting: others have their turn, too.
+        // Rows in memory are read without waiting, so let other tasks run.
         tokio::task::yield_now().await;
     }
     Ok(page)
@@ -249,7 +246,7 @@ fn id_of(entry: &Key) -> Option<ProductEventId> {
     entry.last_chunk::<16>().map(|bytes| ProductEventId::from_bytes(*bytes))
 }
 
-/// Forgets an account's events from before an id, the oldest first, at most `limit`. Says how many.
+/// Deletes an account's events before an id, oldest first, at most `limit`. Returns their number.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -264,7 +261,7 @@ pub async fn purge_before(
     let count = rows.len();
     for (row_key, row) in rows {
         batch.delete(row_key);
-        for entry in index_keys(&row::decode::<StoredProductEvent>(&row)?) {
+        for entry in index_keys(&codec::decode::<StoredProductEvent>(&row)?) {
             batch.delete(entry);
         }
     }
@@ -295,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_filter_and_every_page() {
+    async fn filters_and_pages_return_all_matches() {
         let store = Store::memory();
         let account = AccountId::new(at(0), 1);
         let mut batch = Batch::intake();
@@ -345,6 +342,6 @@ mod tests {
         assert_eq!(all(&ProductEventFilter::default(), 7).await, expected(&|n| n >= 590));
         let range = key(Space::ProductEventBy).range();
         let left = store.scan(range, ScanOrder::Ascending, 1_000).await.unwrap();
-        assert_eq!(left.len(), 10 + 10 + 2, "no list has what is forgotten");
+        assert_eq!(left.len(), 10 + 10 + 2, "no index has entries of deleted events");
     }
 }

@@ -1,13 +1,13 @@
-//! Product events and visits, counted: rows that are added to when what happened is counted.
+//! Counts of product events and visits: rows that are updated when pending analytics are counted.
 //!
 //! ```text
-//! EventCount · account · 1 · name · hour     ─►  counts        the same by the day under 2
-//! EventCount · account · 3 · name            ─►  counts        all of a name: the names that there are
-//! EventCount · account · 4 · day · source    ─►  counts        visits, and the conversions that they led to
+//! EventCount · account · 1 · name · hour   ─►  counts by hour (by day under 2)
+//! EventCount · account · 3 · name          ─►  total counts of a name; lists the names
+//! EventCount · account · 4 · day · source  ─►  visits, and the conversions attributed to them
 //! ```
 //!
-//! Names and sources are what somebody outside says: of an account so many names are counted apart
-//! ([`NAMES_MAX`]), of a day so many sources ([`SOURCES_MAX`]), the rest as [`OTHER`].
+//! Names and sources are chosen by outsiders. Only [`NAMES_MAX`] names per account and [`SOURCES_MAX`] sources per day
+//! are counted separately; the rest are counted as [`OTHER`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -16,15 +16,15 @@ use mail::id::AccountId;
 use mail::metric::Hour;
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
-use crate::row::{self, stored};
 
-/// Names of an account that are counted apart.
+/// Maximum number of names of an account that are counted separately.
 pub const NAMES_MAX: usize = 1_000;
-/// Sources of a day that are counted apart.
+/// Maximum number of sources of a day that are counted separately.
 pub const SOURCES_MAX: usize = 200;
-/// All the others.
+/// The name or source under which all others are counted.
 pub const OTHER: &str = "(other)";
 
 const BY_HOUR: u8 = 1;
@@ -32,18 +32,18 @@ const BY_DAY: u8 = 2;
 const BY_NAME: u8 = 3;
 const BY_SOURCE: u8 = 4;
 
-/// How many.
+/// Counts of a name or a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProductEventCounts {
-    /// Events, or visits, that count.
+    /// Counted events or visits.
     pub count: u64,
     /// Teammates who joined.
     pub seats: u64,
-    /// Events of own people.
+    /// Events of internal users.
     pub excluded: u64,
-    /// Sign-ups recorded.
+    /// Recorded sign-ups.
     pub sign_ups: u64,
-    /// Subscriptions recorded.
+    /// Recorded subscriptions.
     pub subscriptions: u64,
     /// People whose first visit it was.
     pub visitors: u64,
@@ -67,13 +67,13 @@ struct ProductEventCountsRow {
 }
 stored!(ProductEventCounts as ProductEventCountsRow);
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
 impl ProductEventCounts {
-    /// Some more of each.
+    /// Adds other counts.
     pub fn add(&mut self, more: Self) {
         for (count, more) in [
             (&mut self.count, more.count),
@@ -88,22 +88,20 @@ impl ProductEventCounts {
     }
 }
 
-/// What is to be added.
+/// Counts to add in one commit.
 #[derive(Debug, Default)]
 pub struct ProductEventIncrements {
-    /// By name and hour.
     pub names: BTreeMap<(AccountId, String), BTreeMap<Hour, ProductEventCounts>>,
-    /// By day and source.
     pub sources: BTreeMap<(AccountId, Hour), BTreeMap<String, ProductEventCounts>>,
 }
 
 impl ProductEventIncrements {
-    /// Adds to a name.
+    /// Adds counts to a name.
     pub fn add_name(&mut self, account: AccountId, name: &str, hour: Hour, counts: ProductEventCounts) {
         self.names.entry((account, name.to_owned())).or_default().entry(hour).or_default().add(counts);
     }
 
-    /// Adds to a source.
+    /// Adds counts to a source on the day of `hour`.
     pub fn add_source(&mut self, account: AccountId, source: &str, hour: Hour, counts: ProductEventCounts) {
         let day = self.sources.entry((account, hour.day())).or_default();
         day.entry(source.to_owned()).or_default().add(counts);
@@ -122,7 +120,7 @@ fn source_key(account: AccountId, day: Hour, source: &str) -> Key {
     row_prefix(account, BY_SOURCE).i64(day.0).text(source).build()
 }
 
-/// Adds; the commit conflicts when a row was changed meanwhile.
+/// Adds counts. The commit conflicts if a row has changed since it was read.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -148,15 +146,15 @@ pub async fn add(store: &Store, batch: &mut Batch, additions: &ProductEventIncre
     let keys: Vec<Key> = sums.keys().cloned().collect();
     for ((row_key, mut sum), row) in sums.into_iter().zip(store.get_many(&keys).await?) {
         if let Some(row) = &row {
-            sum.add(row::decode(row)?);
+            sum.add(codec::decode(row)?);
         }
         batch.check(row_key.clone(), row);
-        batch.put(row_key, row::encode(&sum));
+        batch.put(row_key, codec::encode(&sum));
     }
     Ok(())
 }
 
-/// The names for which there is no room any more.
+/// Returns the new names that are beyond [`NAMES_MAX`].
 async fn names_over_limit<'a>(
     store: &Store,
     additions: &'a ProductEventIncrements,
@@ -169,8 +167,8 @@ async fn names_over_limit<'a>(
     }
     let mut beyond = BTreeSet::new();
     for (account, names) in new {
-        let there = store.scan(row_prefix(account, BY_NAME).range(), ScanOrder::Ascending, NAMES_MAX).await?.len();
-        beyond.extend(names.into_iter().skip(NAMES_MAX - there).map(|name| (account, name)));
+        let existing = store.scan(row_prefix(account, BY_NAME).range(), ScanOrder::Ascending, NAMES_MAX).await?.len();
+        beyond.extend(names.into_iter().skip(NAMES_MAX - existing).map(|name| (account, name)));
     }
     Ok(beyond)
 }
@@ -189,26 +187,26 @@ async fn sources_over_limit<'a>(
         return Ok(BTreeSet::new());
     }
     let range = row_prefix(account, BY_SOURCE).i64(day.0).range();
-    let there = store.scan(range, ScanOrder::Ascending, SOURCES_MAX).await?.len();
-    Ok(new.into_iter().skip(SOURCES_MAX - there).collect())
+    let existing = store.scan(range, ScanOrder::Ascending, SOURCES_MAX).await?.len();
+    Ok(new.into_iter().skip(SOURCES_MAX - existing).collect())
 }
 
-/// The names that an account has counts of, in their order, with all of each.
+/// Lists an account's names in order, with the total counts of each.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn list_names(store: &Store, account: AccountId) -> Result<Vec<(String, ProductEventCounts)>, ReadError> {
-    // And the others.
+    // One more for `OTHER`.
     let rows = store.scan(row_prefix(account, BY_NAME).range(), ScanOrder::Ascending, NAMES_MAX + 1).await?;
     let read = |(row_key, row): &(Key, Value)| {
-        let mut reader = KeyReader::new(Space::EventCount, row_key).map_err(row::damaged)?;
-        reader.account().and_then(|_| reader.u8()).map_err(row::damaged)?;
-        Ok((reader.text().map_err(row::damaged)?, row::decode(row)?))
+        let mut reader = KeyReader::new(Space::EventCount, row_key).map_err(codec::damaged)?;
+        reader.account().and_then(|_| reader.u8()).map_err(codec::damaged)?;
+        Ok((reader.text().map_err(codec::damaged)?, codec::decode(row)?))
     };
     rows.iter().map(read).collect()
 }
 
-/// A name's counts in some hours, by the hour or by the day, at most `limit` rows.
+/// Reads a name's counts of a range of hours, by hour or by day, at most `limit` rows.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -223,14 +221,14 @@ pub async fn name_counts(
     let range = rows().i64(hours.start.0).build()..rows().i64(hours.end.0).build();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let read = |(row_key, row): &(Key, Value)| {
-        let mut reader = KeyReader::new(Space::EventCount, row_key).map_err(row::damaged)?;
-        reader.account().and_then(|_| reader.u8()).and_then(|_| reader.text()).map_err(row::damaged)?;
-        Ok((Hour(reader.i64().map_err(row::damaged)?), row::decode(row)?))
+        let mut reader = KeyReader::new(Space::EventCount, row_key).map_err(codec::damaged)?;
+        reader.account().and_then(|_| reader.u8()).and_then(|_| reader.text()).map_err(codec::damaged)?;
+        Ok((Hour(reader.i64().map_err(codec::damaged)?), codec::decode(row)?))
     };
     rows.iter().map(read).collect()
 }
 
-/// The counts of all sources in some days, at most `limit` rows.
+/// Reads the counts of all sources of a range of days, at most `limit` rows.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -244,15 +242,15 @@ pub async fn source_counts(
     let range = rows().i64(days.start.0).build()..rows().i64(days.end.0).build();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let read = |(row_key, row): &(Key, Value)| {
-        let mut reader = KeyReader::new(Space::EventCount, row_key).map_err(row::damaged)?;
-        reader.account().and_then(|_| reader.u8()).map_err(row::damaged)?;
-        let day = Hour(reader.i64().map_err(row::damaged)?);
-        Ok((day, reader.text().map_err(row::damaged)?, row::decode(row)?))
+        let mut reader = KeyReader::new(Space::EventCount, row_key).map_err(codec::damaged)?;
+        reader.account().and_then(|_| reader.u8()).map_err(codec::damaged)?;
+        let day = Hour(reader.i64().map_err(codec::damaged)?);
+        Ok((day, reader.text().map_err(codec::damaged)?, codec::decode(row)?))
     };
     rows.iter().map(read).collect()
 }
 
-/// Forgets an account's hours from before one, at most `limit` rows. Says how many.
+/// Deletes an account's counts before an hour, at most `limit` rows. Returns their number.
 ///
 /// # Errors
 /// The store cannot be read.

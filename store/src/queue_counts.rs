@@ -1,16 +1,18 @@
-//! How many recipients are queued, by state, class and domain: kept in memory while tasks are written, so that nobody
-//! has to scan the queue to know.
+//! Queue counts: queued recipients by state, class and domain. They are maintained in memory while tasks are written,
+//! so that nobody has to scan the queue.
 //!
 //! ```text
 //! batch with task changes ─► begin ─[commit]─► end ─► counts of the partition
-//! partition taken ─► track ─► slices of its tasks are read once, beside the work ─► counts are whole
+//! partition acquired ─► track ─► its tasks are read once, in slices, in the background ─► counts are complete
 //! ```
 //!
-//! A partition has one owner, and all changes to its tasks are the owner's commits. While its tasks are read for the
-//! first time, a change behind the reader is added, and one before it is left to the reader. A commit that is open while
-//! the reader passes its keys may be seen by it or not: what was counted of those keys is remembered until the commit
-//! ends. A commit whose end is unknown makes its partitions doubtful: they are read again at once, and once more
-//! [`SETTLED_AFTER`] later, since that commit may become visible behind the reader.
+//! A partition has one owner, and all changes of its tasks are that owner's commits. During the first read of a
+//! partition, changes at keys that were already read are counted. Changes at later keys are left to the reader. The
+//! reader may or may not see a commit that is open while it passes the commit's keys. What it counted at those keys is
+//! remembered until the commit ends.
+//!
+//! A commit with an unknown result makes its partitions doubtful: they are read again immediately. They are read once
+//! more after [`SETTLED_AFTER`], because the commit may become visible after the reader has passed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -23,29 +25,29 @@ use crate::engine::{Key, ReadError, Store};
 use crate::key::{KeyReader, Space, key};
 use crate::task;
 
-/// Tasks read at once.
+/// Tasks per read.
 const SLICE_TASKS: usize = 1_000;
-/// After a commit whose end is unknown, a partition is read a last time so long after the store has answered a whole
-/// read. No commit is on its way for so long: the writers settle each within 30 s of an answering store, and the
-/// server ends a transaction that waits after 5 s, a wait for a lock after 10 s.
+/// Time between the first complete read of a partition after a commit with an unknown result, and its last read. No
+/// commit stays open that long: the writers settle each within 30 s once the store answers. The server ends an idle
+/// transaction after 5 s, and a wait for a lock after 10 s.
 const SETTLED_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
-/// What a queued recipient waits for.
+/// State of a queued recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QueuedState {
-    /// Its first attempt.
+    /// Waits for its first attempt.
     Queued = 0,
-    /// Another attempt.
+    /// Waits for another attempt.
     Deferred = 1,
-    /// The operator, who holds it.
+    /// Held by the operator.
     Held = 2,
 }
 
 impl QueuedState {
-    /// All.
+    /// All states.
     pub const ALL: [Self; 3] = [Self::Queued, Self::Deferred, Self::Held];
 
-    /// The word for it.
+    /// Name of the state, as in metric labels.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -56,12 +58,12 @@ impl QueuedState {
     }
 }
 
-/// What is counted of a task.
+/// The counted properties of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CountedTask {
     state: QueuedState,
     class: TaskClass,
-    /// When it was accepted, in minutes since 1970.
+    /// Time of acceptance, in minutes since 1970.
     minute: i64,
 }
 
@@ -76,7 +78,7 @@ impl CountedTask {
     }
 }
 
-/// A task that a batch writes or takes away.
+/// A task that a batch writes or deletes.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskChange {
     pub(crate) key: Key,
@@ -84,39 +86,39 @@ pub(crate) struct TaskChange {
     pub(crate) is_put: bool,
 }
 
-/// The counts of one partition, as far as its tasks were read.
+/// Counts of one partition, as far as its tasks were read.
 #[derive(Debug, Default)]
 struct PartitionCounts {
     by_state: [[i64; TaskClass::ALL.len()]; QueuedState::ALL.len()],
     by_minute: BTreeMap<i64, i64>,
-    /// By the domain as it stands in the keys.
+    /// Keyed by the domain's bytes in the key.
     by_domain: HashMap<Box<[u8]>, i64>,
-    /// Counts of states, minutes and domains that are below zero. Two commits that end in the other order than they
-    /// became visible cause some for a moment; any that stay are a mistake.
+    /// Number of counts (states, minutes, domains) below zero. Two commits that end in another order than they became
+    /// visible cause some temporarily; any that remain are errors.
     negatives: usize,
     reader: Reader,
     settling: Settling,
 }
 
-/// Whether a commit whose end is unknown may still become visible.
+/// Whether a commit with an unknown result may still become visible.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Settling {
     #[default]
     No,
-    /// It may, and the partition was not read whole since.
+    /// Such a commit may exist, and the partition was not read completely since.
     Unread,
-    /// It may until then; then the partition is read a last time.
+    /// Such a commit may exist until this time; then the partition is read a last time.
     Until(Timestamp),
 }
 
-/// How far the tasks of a partition were read.
+/// Progress of reading a partition's tasks.
 #[derive(Debug, Default)]
 enum Reader {
-    /// Up to this key; and what was committed while the next slice is being read.
+    /// Read up to `next`. `meanwhile` collects commits during the read of the next slice.
     At { next: Key, meanwhile: Option<Vec<(Key, Option<CountedTask>)>> },
-    /// All.
+    /// Read completely.
     Done,
-    /// Not at all, or a commit's end is not known: from the start.
+    /// Not read, or a commit's result is unknown: read from the start.
     #[default]
     Doubtful,
 }
@@ -146,12 +148,12 @@ impl PartitionCounts {
         }
     }
 
-    /// Whether it is read whole, and what was read stands.
+    /// Returns whether the partition was read completely and its counts are reliable.
     fn is_whole(&self) -> bool {
         matches!(self.reader, Reader::Done) && self.settling == Settling::No && self.negatives == 0
     }
 
-    /// Decides whether it is to be read anew. `is_away`: the store does not answer, and settles nothing.
+    /// Decides whether to read the partition again. While the store is unavailable (`is_away`), it settles no commit.
     fn review(&mut self, now: Timestamp, is_away: bool) {
         match self.settling {
             Settling::Until(_) if is_away => self.settling = Settling::Unread,
@@ -165,14 +167,14 @@ impl PartitionCounts {
         }
     }
 
-    /// A commit has ended: this is the task at a key now. `before` is what was counted of it.
+    /// Applies a stored change of the task at a key. `before` is what was counted there.
     fn settle(&mut self, key: &Key, before: Option<CountedTask>, after: Option<CountedTask>) {
         self.add(key, before, -1);
         self.add(key, after, 1);
     }
 }
 
-/// Adds to a count, and keeps the number of those below zero. Returns the count.
+/// Changes a count and updates the number of negative ones. Returns the new count.
 fn change(count: &mut i64, by: i64, negatives: &mut usize) -> i64 {
     let was_negative = *count < 0;
     *count += by;
@@ -184,7 +186,7 @@ fn change(count: &mut i64, by: i64, negatives: &mut usize) -> i64 {
     *count
 }
 
-/// The domain as it stands in a task's key: nothing in it needs an escape.
+/// The domain in a task's key; its bytes never need an escape.
 fn domain_of(key: &Key) -> Option<&[u8]> {
     let mut reader = KeyReader::new(Space::Task, key).ok()?;
     reader.u16().ok()?;
@@ -196,16 +198,16 @@ fn partition_of(key: &Key) -> Option<u16> {
     KeyReader::new(Space::Task, key).ok()?.u16().ok()
 }
 
-/// A commit on its way.
+/// A commit in progress.
 #[derive(Debug)]
 struct OpenCommit {
     changes: Vec<TaskChange>,
-    /// What a reader counted of its keys meanwhile.
+    /// Tasks that a reader counted at the commit's keys meanwhile.
     counted: Vec<(Key, Option<CountedTask>)>,
 }
 
 impl OpenCommit {
-    /// Each key once, with the task at it before and after.
+    /// Each key once, with the task before and after.
     fn tasks(&self) -> Vec<(&Key, Option<CountedTask>, Option<CountedTask>)> {
         let mut places: HashMap<&Key, usize> = HashMap::with_capacity(self.changes.len());
         let mut tasks: Vec<(&Key, Option<CountedTask>, Option<CountedTask>)> = Vec::with_capacity(self.changes.len());
@@ -228,7 +230,7 @@ struct State {
     partitions: HashMap<u16, PartitionCounts>,
 }
 
-/// How a commit ended.
+/// Result of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
     Stored,
@@ -236,18 +238,18 @@ pub(crate) enum Ended {
     Unknown,
 }
 
-/// What is queued in the partitions of this node.
+/// Queued recipients in this node's partitions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QueueSummary {
-    /// Recipients by state and class, none left out.
+    /// Recipients for each pair of state and class, including zeros.
     pub recipients: Vec<(QueuedState, TaskClass, u64)>,
-    /// When the oldest was accepted, to the minute.
+    /// Time of acceptance of the oldest, with a precision of one minute.
     pub oldest_accepted_at: Option<Timestamp>,
-    /// The recipient domains that most waits for, the most first.
+    /// Recipient domains with the most recipients, in descending order.
     pub top_domains: Vec<(String, u64)>,
 }
 
-/// The counts of all partitions of this node.
+/// The queue counts of this node's partitions.
 #[derive(Debug, Default)]
 pub struct QueueCounts {
     state: Mutex<State>,
@@ -258,7 +260,8 @@ impl QueueCounts {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A commit that changes tasks begins. It ends with [`CommitCount::end`]; dropped before, its end is unknown.
+    /// Registers a commit that changes tasks. Call [`CommitCount::end`] with its result; dropping the guard means an
+    /// unknown result.
     pub(crate) fn begin(self: &Arc<Self>, changes: Vec<TaskChange>) -> CommitCount {
         if changes.is_empty() {
             return CommitCount(None);
@@ -295,14 +298,13 @@ impl QueueCounts {
                     meanwhile.iter_mut().for_each(|meanwhile| meanwhile.push((key.clone(), after)));
                 }
                 Reader::At { .. } | Reader::Done => partition.settle(key, before, after),
-                // It is read anew.
+                // The partition will be read again.
                 Reader::Doubtful => {}
             }
         }
     }
 
-    /// Counts these partitions from now on, and no others. Those that are new, or in doubt, are to be read:
-    /// [`QueueCounts::read`].
+    /// Sets the partitions to count. New and doubtful ones must be read with [`QueueCounts::read`].
     pub fn track(&self, partitions: &[u16]) {
         let mut state = self.lock();
         state.partitions.retain(|number, _| partitions.contains(number));
@@ -311,24 +313,24 @@ impl QueueCounts {
         }
     }
 
-    /// A partition was another node's for a while: it is read anew.
+    /// Discards the counts of a partition that another node owned meanwhile, so that it is read again.
     pub fn doubt(&self, partition: u16) {
         if let Some(counts) = self.lock().partitions.get_mut(&partition) {
             counts.reader = Reader::Doubtful;
         }
     }
 
-    /// Whether some partition is to be read.
+    /// Returns whether a partition must be read.
     #[must_use]
     pub fn is_incomplete(&self) -> bool {
         self.lock().partitions.values().any(|counts| !counts.is_whole())
     }
 
-    /// Reads the next slice of a partition that is not counted whole. False: there is none, or it is not time yet for
-    /// the last read of some.
+    /// Reads the next slice of a partition that is not counted completely. Returns false if there is none, or if a
+    /// partition's last read is not due yet.
     ///
     /// # Errors
-    /// The store cannot be read; the slice is read again.
+    /// The store cannot be read; the slice is retried.
     pub async fn read(&self, store: &Store, now: Timestamp) -> Result<bool, ReadError> {
         let Some((partition, from)) = self.slice_begins(now, store.is_away()) else { return Ok(false) };
         let slice = task::list_partition(store, partition, from, SLICE_TASKS).await?;
@@ -357,12 +359,12 @@ impl QueueCounts {
         Some((*number, next.clone()))
     }
 
-    /// A slice was read, begun at `now`: these tasks, up to `to`, or to the partition's end.
+    /// Records a slice that was read, starting at `now`: tasks up to `to`, or to the end of the partition.
     fn slice_read(&self, (partition, now): (u16, Timestamp), tasks: Vec<(Key, CountedTask)>, to: Option<Key>) {
         let mut state = self.lock();
         let State { open, partitions, .. } = &mut *state;
         let Some(counts) = partitions.get_mut(&partition) else { return };
-        // In doubt since, or read by somebody else: then it is read again.
+        // The partition became doubtful, or was read concurrently: it will be read again.
         let Reader::At { next, meanwhile: Some(meanwhile) } = &mut counts.reader else { return };
         let (from, meanwhile) = (next.clone(), std::mem::take(meanwhile));
         let is_inside = |key: &Key| *key >= from && to.as_ref().is_none_or(|to| key < to);
@@ -388,18 +390,20 @@ impl QueueCounts {
         }
     }
 
-    /// What is queued, with the `top` domains that most waits for.
+    /// Summarises the counts, with the `top` domains with the most recipients.
     #[must_use]
     pub fn summary(&self, top: usize) -> QueueSummary {
         let state = self.lock();
-        let sum = |of: QueuedState, class: TaskClass| {
+        let sum = |queued: QueuedState, class: TaskClass| {
             let count = |counts: &PartitionCounts| {
-                counts.by_state.get(of as usize).and_then(|by| by.get(class as usize)).copied().unwrap_or(0)
+                counts.by_state.get(queued as usize).and_then(|by| by.get(class as usize)).copied().unwrap_or(0)
             };
             u64::try_from(state.partitions.values().map(count).sum::<i64>()).unwrap_or(0)
         };
-        let recipients =
-            QueuedState::ALL.iter().flat_map(|of| TaskClass::ALL.map(|class| (*of, class, sum(*of, class)))).collect();
+        let recipients = QueuedState::ALL
+            .iter()
+            .flat_map(|queued| TaskClass::ALL.map(|class| (*queued, class, sum(*queued, class))))
+            .collect();
         let oldest_of = |counts: &PartitionCounts| {
             counts.by_minute.iter().find(|(_, count)| **count > 0).map(|(minute, _)| *minute)
         };
@@ -409,15 +413,15 @@ impl QueueCounts {
     }
 }
 
-/// The domains that most waits for. All tasks of a domain that one node accepted lie in one partition, so the first of
-/// all are among the first of each.
+/// The domains with the most recipients. All tasks of a domain that one node accepted are in one partition, so the
+/// overall top domains are among the top domains of the partitions.
 fn top_domains(state: &State, top: usize) -> Vec<(String, u64)> {
     if top == 0 {
         return Vec::new();
     }
     let mut found: HashMap<&[u8], i64> = HashMap::new();
     for counts in state.partitions.values() {
-        // The shortest of the longest is on top.
+        // Min-heap of the largest counts.
         let mut longest = BinaryHeap::new();
         for (domain, count) in &counts.by_domain {
             if longest.len() < top {
@@ -440,7 +444,7 @@ fn top_domains(state: &State, top: usize) -> Vec<(String, u64)> {
     found.into_iter().map(shown).collect()
 }
 
-/// The count of a commit that is on its way.
+/// Guard for the count of a commit in progress.
 #[derive(Debug)]
 pub(crate) struct CommitCount(Option<(Arc<QueueCounts>, u64)>);
 
@@ -486,7 +490,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn counts_follow_what_is_written() {
+    async fn counts_follow_commits() {
         let store = Store::memory();
         let (one, two) = (task("b.example", 10, 1), task("c.example", 20, 2));
         write(&store, |batch| task::put_new(batch, &one)).await;
@@ -505,13 +509,13 @@ mod tests {
         })
         .await;
         let held = Task { held: true, ..two.clone() };
-        let row = crate::row::encode(&two);
+        let row = crate::codec::encode(&two);
         write(&store, |batch| task::update(batch, (&two, &row), &held)).await;
         let summary = store.queue_counts().summary(10);
         assert_eq!(count(&summary, QueuedState::Deferred), 1);
         assert_eq!((count(&summary, QueuedState::Held), total(&summary)), (1, 2));
 
-        // What is refused counts nothing.
+        // A refused commit changes no counts.
         let mut batch = Batch::progress();
         task::remove(&mut batch, &one, None);
         assert!(store.commit(batch).await.is_err());
@@ -521,20 +525,20 @@ mod tests {
         let summary = store.queue_counts().summary(10);
         assert_eq!((total(&summary), summary.oldest_accepted_at), (0, None));
         assert!(summary.top_domains.is_empty());
-        // A partition that went to another node counts here no more.
+        // A partition of another node does not count here.
         store.queue_counts().track(&[]);
         write(&store, |batch| task::put_new(batch, &task("d.example", 1, 9))).await;
         assert_eq!(total(&store.queue_counts().summary(10)), 0);
     }
 
     #[tokio::test]
-    async fn a_commit_whose_end_is_unknown_is_counted_by_reading_again() {
+    async fn a_commit_with_an_unknown_result_causes_a_reread() {
         let (store, one) = (Store::memory(), task("b.example", 10, 1));
         store.queue_counts().track(&[7]);
         while store.queue_counts().read(&store, at(0)).await.unwrap() {}
         let mut batch = Batch::progress();
         task::put_new(&mut batch, &one);
-        // The caller is dropped while it commits.
+        // The caller is dropped during the commit.
         drop(store.queue_counts().begin(batch.tasks.clone()));
         batch.tasks.clear();
         store.commit(batch).await.unwrap();
@@ -544,7 +548,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_commit_that_becomes_visible_behind_the_reader_is_counted_in_the_end() {
+    async fn a_commit_visible_after_the_reader_passed_is_counted_eventually() {
         let (store, one) = (Store::memory(), task("b.example", 10, 1));
         let counts = store.queue_counts();
         counts.track(&[7]);
@@ -562,7 +566,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_count_below_zero_is_read_again() {
+    async fn a_negative_count_causes_a_reread() {
         let (store, one) = (Store::memory(), task("b.example", 10, 1));
         let counts = store.queue_counts();
         counts.track(&[7]);
@@ -583,9 +587,9 @@ mod tests {
         assert_eq!(counts.summary(1).top_domains, [("b.example".to_owned(), 1)]);
     }
 
-    /// A step of a commit, or of the reader, in any order.
+    /// A step of a commit or of the reader, in any order.
     #[derive(Debug, Clone, Copy)]
-    enum Step {
+    enum CountStep {
         Begin(u8),
         Visible(u8),
         End(u8),
@@ -594,20 +598,20 @@ mod tests {
         SliceRead,
     }
 
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
+    fn steps() -> impl Strategy<Value = Vec<CountStep>> {
         let step = prop_oneof![
-            (0..8_u8).prop_map(Step::Begin),
-            (0..8_u8).prop_map(Step::Visible),
-            (0..8_u8).prop_map(Step::End),
-            Just(Step::SliceBegins),
-            Just(Step::SliceSeen),
-            Just(Step::SliceRead),
+            (0..8_u8).prop_map(CountStep::Begin),
+            (0..8_u8).prop_map(CountStep::Visible),
+            (0..8_u8).prop_map(CountStep::End),
+            Just(CountStep::SliceBegins),
+            Just(CountStep::SliceSeen),
+            Just(CountStep::SliceRead),
         ];
         proptest::collection::vec(step, 0..80)
     }
 
-    /// A model: eight tasks, each written and taken away again and again, by commits that become visible some time
-    /// between their begin and their end, while a reader goes through them two at a time.
+    /// Model: eight tasks, written and deleted repeatedly by commits that become visible at some time between begin and
+    /// end, while a reader passes two tasks per slice.
     struct Model {
         counts: Arc<QueueCounts>,
         rows: BTreeMap<Key, CountedTask>,
@@ -615,13 +619,13 @@ mod tests {
         slice: Option<(u16, Key, Option<SeenSlice>)>,
     }
 
-    /// What the reader saw, and where it goes on.
+    /// Tasks that the reader saw, and the position where it continues.
     type SeenSlice = (Vec<(Key, CountedTask)>, Option<Key>);
 
     impl Model {
-        fn take(&mut self, step: Step) {
+        fn take(&mut self, step: CountStep) {
             match step {
-                Step::Begin(n) if !self.open.contains_key(&n) => {
+                CountStep::Begin(n) if !self.open.contains_key(&n) => {
                     let task = task(&format!("{n}.example"), 10, u128::from(n));
                     let key = task::key_of(&task);
                     let is_put = !self.rows.contains_key(&key);
@@ -629,7 +633,7 @@ mod tests {
                     let count = self.counts.begin(vec![change.clone()]);
                     self.open.insert(n, (count, change, false));
                 }
-                Step::Visible(n) => {
+                CountStep::Visible(n) => {
                     if let Some((_, change, is_visible @ false)) = self.open.get_mut(&n) {
                         *is_visible = true;
                         match change.is_put {
@@ -638,15 +642,15 @@ mod tests {
                         }
                     }
                 }
-                Step::End(n) => {
+                CountStep::End(n) => {
                     if let Some((count, _, is_visible)) = self.open.remove(&n) {
                         count.end(if is_visible { Ended::Stored } else { Ended::Refused });
                     }
                 }
-                Step::SliceBegins if self.slice.is_none() => {
+                CountStep::SliceBegins if self.slice.is_none() => {
                     self.slice = self.counts.slice_begins(at(0), false).map(|(number, from)| (number, from, None));
                 }
-                Step::SliceSeen => {
+                CountStep::SliceSeen => {
                     if let Some((_, from, seen @ None)) = &mut self.slice {
                         let rows = self.rows.range(from.clone()..).take(2);
                         let rows: Vec<_> = rows.map(|(key, task)| (key.clone(), *task)).collect();
@@ -654,7 +658,7 @@ mod tests {
                         *seen = Some((rows, next));
                     }
                 }
-                Step::SliceRead => {
+                CountStep::SliceRead => {
                     if let Some((number, from, seen)) = self.slice.take() {
                         match seen {
                             Some((rows, next)) => self.counts.slice_read((number, at(0)), rows, next),
@@ -662,22 +666,22 @@ mod tests {
                         }
                     }
                 }
-                Step::Begin(_) | Step::SliceBegins => {}
+                CountStep::Begin(_) | CountStep::SliceBegins => {}
             }
         }
     }
 
     proptest! {
         #[test]
-        fn counts_are_right_however_commits_and_the_reader_meet(steps in steps()) {
+        fn counts_are_right_for_any_interleaving_of_commits_and_reader(steps in steps()) {
             let counts = Arc::new(QueueCounts::default());
             counts.track(&[7]);
             let mut model =
                 Model { counts: Arc::clone(&counts), rows: BTreeMap::new(), open: HashMap::new(), slice: None };
             steps.into_iter().for_each(|step| model.take(step));
-            (0..8).for_each(|n| model.take(Step::End(n)));
+            (0..8).for_each(|n| model.take(CountStep::End(n)));
             for _ in 0..20 {
-                [Step::SliceBegins, Step::SliceSeen, Step::SliceRead].into_iter().for_each(|step| model.take(step));
+                [CountStep::SliceBegins, CountStep::SliceSeen, CountStep::SliceRead].into_iter().for_each(|step| model.take(step));
             }
             prop_assert!(!counts.is_incomplete());
             prop_assert_eq!(total(&counts.summary(10)), model.rows.len() as u64);

@@ -1,7 +1,7 @@
-//! What an account keeps, counted: the rows of a noun are one range of keys, which is read in pages.
+//! Quota counts: counts an account's rows of a noun, or their bytes, by scanning one key range page by page.
 //!
-//! No counter row is kept: a count follows from the rows themselves, so that it holds after a crash, for stores of older
-//! versions, and whoever wrote the rows. `queue::quota` remembers what was counted.
+//! There is no counter row: the count follows from the rows themselves, so it is right after a crash, for stores of
+//! older versions, and regardless of who wrote the rows. `queue::quota` caches the counts.
 
 use std::ops::Range;
 
@@ -10,29 +10,30 @@ use mail::quota::Noun;
 use mail::received::ReceivedEmail;
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, SerdeRow};
 use crate::engine::{Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key, successor};
-use crate::row::{self, SerdeRow};
 
-/// The size of an email, of its row: the rest is not read.
+/// The size field of an email's row; the other fields are skipped.
 #[derive(Serialize, Deserialize)]
 struct EmailSizeRow {
     size_bytes: u64,
 }
 
-/// What bounds the rows of a space.
+/// The limit on the number of rows in a space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowBound {
     /// Quotas of these nouns.
     Quota(&'static [Noun]),
-    /// Something else.
+    /// Another limit, described in words.
     Other(&'static str),
 }
 
 macro_rules! bounds {
     (quotas { $($counted:ident: $($noun:ident)+;)* } others { $($why:literal: $($space:ident)+;)* }) => {
         impl RowBound {
-            /// What bounds the rows of a space. A new space must be named in the table, or this does not compile.
+            /// Returns what limits the rows of a space. A new space must be added to the table, or this does not
+            /// compile.
             #[must_use]
             pub fn for_space(space: Space) -> Self {
                 match space {
@@ -67,79 +68,79 @@ quotas {
     ProcessorEvent: AffiliateEventBytes;
 }
 others {
-    "the operator's, or the service's own: no account writes it":
+    "written by the operator or the service, by no account":
         Meta Node Partition StsPolicy TlsDailyStats Destination QueueCommand QueueHold Pool;
-    "one row, or a fixed number of rows, an account":
+    "a fixed number of rows per account":
         Account DomainCount EventLogHead ReceivedHead Program ProgramBy OpenPayoutRun Payer PayersOf;
-    "an index of rows that are counted: a fixed number of entries a row":
+    "an index of counted rows: a fixed number of entries per row":
         AccountByEmail ApiKeyByHash SmtpCredentialByHash DomainByName DomainClaimByName SuppressionById
         SuppressionByTime OptOutById TemplateByAlias TemplateByName UserByEmail ProductEventBy WebhookSet
         ReceivedEmailById ReceivedUse AutomationTrigger CampaignByName PartnerBy PartnerByEmail PartnerLinkByToken
         ReferralBy ReferralClaim ProcessorEventBy;
     "the plan's `domains`":
         Domain DomainSetup DomainSetupByTime;
-    "one row a DNS provider that the service knows":
+    "one row per supported DNS provider":
         DnsCredential;
-    "the plan's emails a month and `email_bytes`, and the retention time":
+    "the plan's emails per month and `email_bytes`, and the retention time":
         Recipient Attempt Body Task Hint ScheduledByTime Schedule Tracking EmailTerm EmailListed PendingDsn
         Deadline;
-    "the events of rows that are counted, and the retention time":
+    "events of counted rows, and the retention time":
         Event Outbox EventLog;
-    "the requests a second of the plan, and the time for which they are kept":
+    "the plan's requests per second, and the retention time":
         Idempotency IdempotencyByTime RequestLog;
-    "hours and terms: a bounded number of terms a day, kept for a bounded number of days":
+    "a bounded number of values per hour or period, and the retention time":
         Usage Metric;
-    "ten imports of an account that are open, a hundred that are remembered":
+    "10 open and 100 stored imports per account":
         SuppressionImport SuppressionImportOpen;
-    "the rate of sign-ins, and the time after which they end":
+    "the rate of sign-ins, and their lifetime":
         Session SignInLink;
-    "one row a credential":
+    "one row per credential":
         LastUsed;
-    "sizes and numbers of reports are bounded, domains by the plan, days by the time for which they are kept":
+    "bounded size and number of reports, the plan's `domains`, and the retention time":
         DmarcReport DmarcSource TlsReportReceived;
-    "product events that are counted, and visits by the rate of an address; deleted once they are counted":
+    "counted product events, and the rate limit of visits per address; deleted once counted":
         PendingAnalytics;
-    "at most 1,000 names and 200 sources a day of an account":
+    "at most 1,000 names, and 200 sources per day, per account":
         EventCount;
     "product events and visits that named a person; not bounded by the plan":
         Conversion Person ConversionExport;
-    "at most 50 endpoints an account, the events that they hear, and the retention time":
+    "at most 50 endpoints per account, their events, and the retention time":
         WebhookDelivery WebhookDeliveryAttempt WebhookDeliveryDue;
     "bodies of received emails: `received_bytes` counts them by the rows":
         ReceivedBody;
-    "product events and received events that automations hear, and the retention time":
+    "product events and received emails that trigger automations, and the retention time":
         AutomationRun AutomationRunIndex AutomationRunWait AutomationRunSealed AutomationDue;
-    "one notice a cause and account at a time":
+    "one alert per cause and account at a time":
         OwnerAlert;
-    "referrals that are counted, and the events of the payment processor that are counted":
+    "counted referrals, and counted events of the payment processor":
         Commission CommissionBy CommissionDue ProcessorState ProcessorStateByCustomer Adjustment PayoutItem AdjustmentBy;
-    "partners and links that are counted: a fixed number of rows each":
+    "counted partners and links: a fixed number of rows each":
         PartnerCustomerCount PartnerLimitGuard Skipped PartnerBalance PartnerReferralCounts PortalLink PortalLinksOf
         PartnerEmail;
-    "runs that an owner drafts by hand, and the partners that are counted":
+    "runs drafted by the owner, and counted partners":
         Payout PayoutBy PayoutRun PayoutJob;
-    "visits by the rate of an address and a program, and the time after which they end; not bounded by the plan":
+    "the rate limit of visits per address and program, and their lifetime; no quota":
         Visit VisitBy VisitEnd Click ClickCount SelfReferralGuard PortalSession;
-    "one that goes on at a time of a program":
+    "one running backfill per program":
         Backfill BackfillOpen;
 }
 }
 
-/// How far the rows of a noun are counted.
+/// A count in progress of an account's rows of one noun.
 #[derive(Debug, Clone)]
 pub struct QuotaCount {
     noun: Noun,
     rest: Range<Key>,
-    /// The rows, or their bytes.
+    /// The rows counted so far, or their bytes.
     pub sum: u64,
-    /// What it took: the rows that were read, and their kilobytes.
+    /// Cost so far: rows read, plus kilobytes read.
     pub cost: u64,
-    /// All were.
+    /// True once all rows were counted.
     pub is_whole: bool,
 }
 
 impl QuotaCount {
-    /// Begins to count a noun of an account.
+    /// Starts to count a noun of an account.
     #[must_use]
     pub fn start(account: AccountId, noun: Noun) -> Self {
         let rest = key(space_of(noun)).account(account).range();
@@ -165,7 +166,7 @@ impl QuotaCount {
     }
 }
 
-/// Where the rows of a noun lie.
+/// Key space of a noun's rows.
 fn space_of(noun: Noun) -> Space {
     match noun {
         Noun::EmailBytes => Space::Email,
@@ -190,7 +191,7 @@ fn space_of(noun: Noun) -> Space {
     }
 }
 
-/// Rows read at once: so few that a page of the largest rows fits in a few megabytes.
+/// Rows per read, few enough that a page of the largest rows takes a few megabytes.
 fn page_rows(noun: Noun) -> usize {
     match noun {
         Noun::TemplateBytes | Noun::AutomationBytes => 8,
@@ -201,9 +202,9 @@ fn page_rows(noun: Noun) -> usize {
 
 fn measure(noun: Noun, at: &Key, value: &Value) -> Result<u64, ReadError> {
     match noun {
-        // The bodies lie elsewhere; the rows say how large they are.
-        Noun::EmailBytes => Ok(row::decode::<SerdeRow<EmailSizeRow>>(value)?.0.size_bytes),
-        Noun::ReceivedBytes => Ok(row::decode::<ReceivedEmail>(value)?.size_bytes),
+        // Bodies are stored elsewhere; the rows record their size.
+        Noun::EmailBytes => Ok(codec::decode::<SerdeRow<EmailSizeRow>>(value)?.0.size_bytes),
+        Noun::ReceivedBytes => Ok(codec::decode::<ReceivedEmail>(value)?.size_bytes),
         Noun::TemplateBytes | Noun::AutomationBytes | Noun::ProductEventBytes | Noun::AffiliateEventBytes => {
             Ok((at.len() + value.len()) as u64)
         }
@@ -215,9 +216,9 @@ fn measure(noun: Noun, at: &Key, value: &Value) -> Result<u64, ReadError> {
 mod tests {
     use super::*;
 
-    /// `Bound::of` names every space, or it would not compile; here: what it names is what is counted.
+    /// `RowBound::for_space` names every space, or it would not compile. This test checks that nouns and spaces agree.
     #[test]
-    fn a_noun_is_counted_in_the_space_that_it_bounds() {
+    fn a_noun_is_counted_in_the_space_that_its_quota_limits() {
         for noun in Noun::ALL {
             let RowBound::Quota(nouns) = RowBound::for_space(space_of(*noun)) else {
                 panic!("{noun:?} bounds no space")

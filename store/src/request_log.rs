@@ -1,13 +1,13 @@
-//! The request log: a row each request, under the account, in the order of time.
+//! Request log: one row per API request, by account and time.
 
 use jiff::Timestamp;
 use mail::id::{AccountId, ApiKeyId, RequestId, UserId};
 use mail::request_log::LoggedRequest;
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "LoggedRequest")]
@@ -33,20 +33,19 @@ fn key_of(account: AccountId, id: RequestId) -> Key {
     key(Space::RequestLog).account(account).id(id.to_bytes()).build()
 }
 
-/// Records a request.
 pub fn record(batch: &mut Batch, request: &LoggedRequest) {
-    batch.put(key_of(request.account, request.id), row::encode(request));
+    batch.put(key_of(request.account, request.id), codec::encode(request));
 }
 
-/// A request of an account.
+/// Reads a logged request of an account.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: RequestId) -> Result<Option<LoggedRequest>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// An account's requests, newest first, from `since` (included) to `before` (not), at most `limit`.
+/// Lists an account's requests, newest first, from `since` (inclusive) to `before` (exclusive), at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -67,10 +66,10 @@ pub async fn list(
         return Ok(Vec::new());
     }
     let rows = store.scan(range, ScanOrder::Descending, limit).await?;
-    rows.iter().map(|(_, row)| row::decode(row)).collect()
+    rows.iter().map(|(_, row)| codec::decode(row)).collect()
 }
 
-/// Forgets an account's requests from before an id, the oldest first, at most `limit`. Says how many.
+/// Deletes an account's requests before an id, oldest first, at most `limit`. Returns their number.
 ///
 /// # Errors
 /// The store cannot be read.

@@ -1,11 +1,11 @@
-//! Schedules: a row for each scheduled email, and a key by due time while it waits.
+//! Schedules: one row for each scheduled email, and a key by due time while it is open.
 //!
 //! ```text
 //! Schedule · account · email                              ─►  the schedule
-//! ScheduledByTime · partition · due · account · email     ─►  (nothing)
+//! ScheduledByTime · partition · due · account · email     ─►  (empty)
 //! ```
 //!
-//! Every change checks the row as it was read: of release, reschedule and cancellation one wins.
+//! Every change checks the row as it was read: of a concurrent release, reschedule and cancellation, one succeeds.
 
 use std::ops::RangeInclusive;
 
@@ -15,9 +15,9 @@ use mail::recipient::DsnOptions;
 use mail::schedule::{Schedule, ScheduleState};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Schedule")]
@@ -35,7 +35,7 @@ struct ScheduleRow {
 }
 stored!(Schedule as ScheduleRow);
 
-/// Whose email it is about.
+/// Account and email.
 pub type ScheduleKey = (AccountId, EmailId);
 
 fn key_of((account, email): ScheduleKey) -> Key {
@@ -46,21 +46,20 @@ fn by_time((account, email): ScheduleKey, schedule: &Schedule) -> Key {
     key(Space::ScheduledByTime).u16(schedule.partition).time(schedule.due).account(account).id(email.to_bytes()).build()
 }
 
-/// A schedule as it was read.
+/// A schedule with the row it was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSchedule {
-    /// The schedule.
     pub schedule: Schedule,
     row: Value,
 }
 
 /// Writes the schedule of a new email.
 pub fn create(batch: &mut Batch, about: ScheduleKey, schedule: &Schedule) {
-    batch.put_fresh(key_of(about), row::encode(schedule));
+    batch.put_fresh(key_of(about), codec::encode(schedule));
     batch.put(by_time(about, schedule), Value::new());
 }
 
-/// Changes a schedule; the commit conflicts when it is no more as it was read.
+/// Updates a schedule. The commit conflicts if the row has changed since it was read.
 pub fn update(batch: &mut Batch, about: ScheduleKey, before: &StoredSchedule, after: &Schedule) {
     batch.check(key_of(about), Some(before.row.clone()));
     if before.schedule.is_open() {
@@ -69,30 +68,30 @@ pub fn update(batch: &mut Batch, about: ScheduleKey, before: &StoredSchedule, af
     if after.is_open() {
         batch.put(by_time(about, after), Value::new());
     }
-    batch.put(key_of(about), row::encode(after));
+    batch.put(key_of(about), codec::encode(after));
 }
 
-/// Forgets a schedule with its email.
+/// Deletes the schedule of a deleted email.
 pub fn delete(batch: &mut Batch, about: ScheduleKey) {
     batch.delete(key_of(about));
 }
 
-/// Whether a conflict was about a schedule.
+/// Returns whether the conflicting key is a schedule.
 #[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Schedule as u8))
 }
 
-/// The schedule of an email, if it was scheduled.
+/// Reads the schedule of an email, if it was scheduled.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, about: ScheduleKey) -> Result<Option<StoredSchedule>, ReadError> {
     let row = store.get(&key_of(about)).await?;
-    row.map(|row| Ok(StoredSchedule { schedule: row::decode(&row)?, row })).transpose()
+    row.map(|row| Ok(StoredSchedule { schedule: codec::decode(&row)?, row })).transpose()
 }
 
-/// The schedules of several emails of an account, in their order.
+/// Reads the schedules of several emails of an account, in the order of `emails`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -103,28 +102,28 @@ pub async fn get_many(
 ) -> Result<Vec<Option<Schedule>>, ReadError> {
     let keys: Vec<Key> = emails.iter().map(|email| key_of((account, *email))).collect();
     let rows = store.get_many(&keys).await?;
-    rows.into_iter().map(|row| row.map(|row| row::decode(&row)).transpose()).collect()
+    rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
 }
 
-/// What of a partition is due first.
+/// The schedules of a partition that are due.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DueSchedules {
-    /// The emails that are due, in the order of time.
+    /// Due emails, ordered by time.
     pub due: Vec<ScheduleKey>,
-    /// There may be more that are due.
+    /// True if there may be more due emails.
     pub more: bool,
-    /// When the next one is due, of those that are not yet.
+    /// The next due time in the future, if known.
     pub later: Option<Timestamp>,
 }
 
-/// Keys read in one look.
+/// Keys per read.
 const LOOK: usize = 64;
-/// Looks for one answer: what is passed over is seen when what is before it is gone.
+/// Maximum number of reads per call. Emails that were skipped are found once those before them are released.
 const LOOKS_MAX: usize = 8;
 
-/// The emails of a partition that are due first. Of what an account has due at one moment only so much is read,
-/// as little as that may be of all it has, and then what others have due: who schedules very much for one
-/// moment does not hide the others behind it.
+/// Lists emails of a partition that are due, at most [`LOOKS_MAX`] reads. After each full read it skips the rest of
+/// what the last account has due at that time. An account that schedules very many emails for one moment therefore
+/// cannot starve others.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -135,7 +134,7 @@ pub async fn list_due(store: &Store, partition: u16, now: Timestamp) -> Result<D
         let rows = store.scan(from..range.end.clone(), ScanOrder::Ascending, LOOK).await?;
         let mut last = None;
         for (at, _) in &rows {
-            let (_, (due, about)) = read_key(at).map_err(row::damaged)?;
+            let (_, (due, about)) = read_key(at).map_err(codec::damaged)?;
             if due > now {
                 return Ok(DueSchedules { later: Some(due), ..first });
             }
@@ -144,13 +143,13 @@ pub async fn list_due(store: &Store, partition: u16, now: Timestamp) -> Result<D
         }
         let Some((due, account)) = last.filter(|_| rows.len() == LOOK) else { return Ok(first) };
         first.more = true;
-        // Behind all that this account has at this moment.
+        // Skip everything that this account has due at this time.
         from = key(Space::ScheduledByTime).u16(partition).time(due).account(account).range().end;
     }
     Ok(first)
 }
 
-/// Whether nothing is scheduled in these partitions: one look for all of them.
+/// Returns whether nothing is scheduled in these partitions, with one read for all of them.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -160,7 +159,7 @@ pub async fn has_none(store: &Store, partitions: RangeInclusive<u16>) -> Result<
     Ok(store.scan(start..end, ScanOrder::Ascending, 1).await?.is_empty())
 }
 
-/// The partition; when an email is due, and which it is.
+/// Partition, due time, account and email of a key.
 fn read_key(at: &Key) -> Result<(u16, (Timestamp, ScheduleKey)), KeyDecodeError> {
     let mut reader = KeyReader::new(Space::ScheduledByTime, at)?;
     let (partition, due) = (reader.u16()?, reader.time()?);
@@ -172,7 +171,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_has_much_due_at_one_moment_hides_nobody() {
+    async fn an_account_with_many_due_emails_does_not_starve_others() {
         let (store, now) = (Store::memory(), Timestamp::from_second(1_800_000_000).unwrap());
         let later = now + std::time::Duration::from_secs(60);
         let account = |number| AccountId::new(Timestamp::UNIX_EPOCH, number);

@@ -1,4 +1,4 @@
-//! Sessions of users: a row each, under the account and the user, where the cookie says that it is.
+//! User sessions: one row each under account and user, at the key that the cookie names.
 
 use std::net::IpAddr;
 
@@ -8,11 +8,11 @@ use mail::id::{AccountId, SessionId, UserId};
 use mail::user::{SignInMethod, UserSession};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key, successor};
-use crate::row::{self, stored};
 
-/// Sessions of a user; a new one ends the oldest.
+/// Maximum number of sessions of a user; a new one ends the oldest.
 pub const SESSIONS_MAX: usize = 50;
 
 #[derive(Serialize, Deserialize)]
@@ -41,38 +41,36 @@ pub(crate) fn key_of(account: AccountId, user: UserId, id: SessionId) -> Key {
 }
 
 pub(crate) fn from_row(row: &Value) -> Result<UserSession, ReadError> {
-    row::decode(row)
+    codec::decode(row)
 }
 
-/// Writes a new session.
 pub fn create(batch: &mut Batch, session: &UserSession) {
-    batch.put(key_of(session.account, session.user, session.id), row::encode(session));
+    batch.put(key_of(session.account, session.user, session.id), codec::encode(session));
 }
 
-/// Changes a session that was read as `before`; the commit conflicts when it is no more like that.
+/// Updates a session that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &UserSession, after: &UserSession) {
     let row_key = key_of(before.account, before.user, before.id);
-    batch.check(row_key.clone(), Some(row::encode(before)));
-    batch.put(row_key, row::encode(after));
+    batch.check(row_key.clone(), Some(codec::encode(before)));
+    batch.put(row_key, codec::encode(after));
 }
 
-/// Ends a session.
 pub fn delete(batch: &mut Batch, session: &UserSession) {
     batch.delete(key_of(session.account, session.user, session.id));
 }
 
-/// A user's sessions, oldest first; those that have ended may be among them.
+/// Lists a user's sessions, oldest first, including expired ones.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn list_by_user(store: &Store, account: AccountId, user: UserId) -> Result<Vec<UserSession>, ReadError> {
     let range = key(Space::Session).account(account).id(user.to_bytes()).range();
-    // Two nodes may each have begun one at the same time: some more than there should be.
+    // Nodes can create sessions concurrently and exceed the maximum, so read beyond it.
     let rows = store.scan(range, ScanOrder::Ascending, 2 * SESSIONS_MAX).await?;
-    rows.iter().map(|(_, row)| row::decode(row)).collect()
+    rows.iter().map(|(_, row)| codec::decode(row)).collect()
 }
 
-/// Makes room for one more session of a user: those that have ended go, and the oldest of too many.
+/// Deletes a user's expired sessions, and the oldest ones so that one more fits in [`SESSIONS_MAX`].
 ///
 /// # Errors
 /// The store cannot be read.
@@ -89,8 +87,8 @@ pub async fn evict_oldest(
     Ok(())
 }
 
-/// Forgets an account's sessions that have ended, among the first `limit` from a key on. Says where to go
-/// on, if there are more.
+/// Deletes an account's expired sessions, scanning at most `limit` rows from a key on. Returns the key to continue from
+/// if rows may remain.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -105,7 +103,7 @@ pub async fn purge_expired(
     range.start = from.unwrap_or(range.start);
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     for (row_key, row) in &rows {
-        let session: UserSession = row::decode(row)?;
+        let session: UserSession = codec::decode(row)?;
         if !session.is_live(now) {
             batch.delete(row_key.clone());
         }
@@ -120,9 +118,9 @@ mod tests {
     #[test]
     fn rows_of_the_first_version_are_read() {
         let row = br#"[1,{"id":"ses_01ARZ3NDEKTSV4RRFFQ69G5FAV","account":"acct_01ARZ3NDEKTSV4RRFFQ69G5FAV","user":"user_01ARZ3NDEKTSV4RRFFQ69G5FAV","secret":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA","created_at":"2026-01-01T00:00:00Z","expires_at":"2026-01-15T00:00:00Z","ends_at":"2026-04-01T00:00:00Z"}]"#;
-        let session: UserSession = row::decode(row).unwrap();
+        let session: UserSession = codec::decode(row).unwrap();
         assert_eq!((session.method, session.from, session.last_used_at), (None, None, None));
-        // An extension of it checks that the row is as it was read.
-        assert_eq!(&row::encode(&session)[..], &row[..]);
+        // Extending a session checks that the row is as it was read.
+        assert_eq!(&codec::encode(&session)[..], &row[..]);
     }
 }

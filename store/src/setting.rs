@@ -1,4 +1,4 @@
-//! Settings of the installation that it makes for itself: named bytes.
+//! Settings that the installation generates itself: byte strings by name.
 
 use crate::engine::{Batch, CommitError, Key, ReadError, Store, Value};
 use crate::key::{Space, key};
@@ -7,18 +7,16 @@ fn key_of(name: &str) -> Key {
     key(Space::Meta).text(name).build()
 }
 
-/// Why a setting is neither read nor made.
+/// Why a setting could not be read or created.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SettingError {
-    /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The store cannot be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
 }
 
-/// The setting of this name, if it was made.
+/// Reads a setting.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -26,7 +24,7 @@ pub async fn get(store: &Store, name: &str) -> Result<Option<Value>, ReadError> 
     store.get(&key_of(name)).await
 }
 
-/// Writes the setting of this name, whatever it was.
+/// Writes a setting, unchecked.
 ///
 /// # Errors
 /// The store cannot be written.
@@ -36,10 +34,10 @@ pub async fn put(store: &Store, name: &str, value: Value) -> Result<(), CommitEr
     store.commit(batch).await
 }
 
-/// Writes the setting of this name, or takes it away, if it is as it was read; else the commit conflicts.
+/// Replaces a setting, or deletes it if `after` is `None`. The commit conflicts if it is not equal to `before`.
 ///
 /// # Errors
-/// The store cannot be written, or somebody else was quicker.
+/// The store cannot be written, or the setting has changed since it was read.
 pub async fn change(store: &Store, name: &str, before: Option<Value>, after: Option<Value>) -> Result<(), CommitError> {
     let mut batch = Batch::progress();
     batch.check(key_of(name), before);
@@ -50,7 +48,7 @@ pub async fn change(store: &Store, name: &str, before: Option<Value>, after: Opt
     store.commit(batch).await
 }
 
-/// Takes the setting of this name away.
+/// Deletes a setting.
 ///
 /// # Errors
 /// The store cannot be written.
@@ -60,7 +58,7 @@ pub async fn remove(store: &Store, name: &str) -> Result<(), CommitError> {
     store.commit(batch).await
 }
 
-/// The setting of this name; made by `make` and written if there is none.
+/// Reads a setting, or creates it with `make` if it does not exist.
 ///
 /// # Errors
 /// [`SettingError`].
@@ -74,7 +72,7 @@ pub async fn get_or_create(store: &Store, name: &str, make: impl Fn() -> Value) 
         batch.check(key_of(name), None).put(key_of(name), made.clone());
         match store.commit(batch).await {
             Ok(()) => return Ok(made),
-            // Another node was quicker: its setting counts.
+            // Another node created it first: use that one.
             Err(CommitError::Conflict { .. }) => {}
             Err(error) => return Err(error.into()),
         }

@@ -1,14 +1,14 @@
-//! Links that sign a user in: a row each, by the time of their end and the hash of their secret, so that
-//! they are found by what the link carries and forgotten in the order of time.
+//! Sign-in links: one row each, by expiry and hash of the secret. The link contains both, and expired rows are purged
+//! in order.
 
 use jiff::Timestamp;
 use mail::id::{AccountId, UserId};
 use mail::user::{SignInLink, SignInLinkToken};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "SignInLink")]
@@ -25,25 +25,24 @@ fn key_of(token: &SignInLinkToken) -> Key {
     key(Space::SignInLink).time(token.expires_at).fixed(*token.hash().as_bytes()).build()
 }
 
-/// Writes a new link.
 pub fn create(batch: &mut Batch, token: &SignInLinkToken, link: &SignInLink) {
-    batch.put(key_of(token), row::encode(link));
+    batch.put(key_of(token), codec::encode(link));
 }
 
-/// A link that was not used.
+/// Reads an unused link.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, token: &SignInLinkToken) -> Result<Option<SignInLink>, ReadError> {
-    store.get(&key_of(token)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(token)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// Uses a link up; of two who do it at once, one conflicts.
+/// Deletes a link as used. Of two concurrent uses, one conflicts.
 pub fn consume(batch: &mut Batch, token: &SignInLinkToken, link: &SignInLink) {
-    batch.check(key_of(token), Some(row::encode(link))).delete(key_of(token));
+    batch.check(key_of(token), Some(codec::encode(link))).delete(key_of(token));
 }
 
-/// Forgets links that have ended, at most `limit`. Says how many.
+/// Deletes expired links, at most `limit`. Returns their number.
 ///
 /// # Errors
 /// The store cannot be read.

@@ -1,15 +1,15 @@
-//! Policies of MTA-STS that domains have (RFC 8461): a row for each domain, until it has no more.
+//! Cached MTA-STS policies (RFC 8461): one row for each domain that has one.
 
 use jiff::Timestamp;
 use mail::address::DomainName;
 use mail::mta_sts::{CachedMtaStsPolicy, MtaStsPolicy};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, CommitError, Key, ReadError, Store};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
-/// A policy as it lies in the store.
+/// A policy as stored.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "CachedMtaStsPolicy")]
 struct StsPolicyRow {
@@ -24,25 +24,25 @@ fn key_of(domain: &DomainName) -> Key {
     key(Space::StsPolicy).text(domain.as_str()).build()
 }
 
-/// The policy of a domain that was kept, whether it still holds or not.
+/// Reads the cached policy of a domain, which may have expired.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, domain: &DomainName) -> Result<Option<CachedMtaStsPolicy>, ReadError> {
-    store.get(&key_of(domain)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(domain)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// Keeps the policy of a domain, in place of the one before it.
+/// Stores the policy of a domain, replacing an earlier one.
 ///
 /// # Errors
 /// The store cannot be written.
 pub async fn put(store: &Store, domain: &DomainName, policy: &CachedMtaStsPolicy) -> Result<(), CommitError> {
     let mut batch = Batch::progress();
-    batch.put(key_of(domain), row::encode(policy));
+    batch.put(key_of(domain), codec::encode(policy));
     store.commit(batch).await
 }
 
-/// Forgets the policy of a domain.
+/// Deletes the cached policy of a domain.
 ///
 /// # Errors
 /// The store cannot be written.

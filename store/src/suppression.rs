@@ -1,13 +1,13 @@
-//! Suppressions: a row each under whom they are about, so that a send asks for its recipients at once.
+//! Suppressions: one row each by target, so that a send reads those of all its recipients at once.
 //!
 //! ```text
-//! account, address or @domain            the suppression       what a send asks, what is changed
-//! account, id                            the row's key         lists, newest first
-//! account, reason, source, id            the row's key         lists of one kind
+//! account, address or @domain  ─►  the suppression  read by sends, checked by changes
+//! account, id                  ─►  the row's key    lists, newest first
+//! account, reason, source, id  ─►  the row's key    filtered lists
 //! ```
 //!
-//! A list with filters merges the ranges of the kinds it wants, so that a page costs the same however many
-//! suppressions there are. Changes check the row that they were made of: two at once both count.
+//! A filtered list merges the ranges of the reasons and sources that it includes, so a page costs the same regardless
+//! of the number of suppressions. Changes check the row they were based on, so concurrent changes both take effect.
 
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
@@ -20,10 +20,10 @@ use mail::suppression::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 use crate::opt_out;
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Suppression")]
@@ -47,15 +47,14 @@ struct SuppressionRow {
 }
 stored!(Suppression as SuppressionRow);
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// A suppression with its row: what a change of it checks.
+/// A suppression with the row it was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSuppression {
-    /// The suppression.
     pub suppression: Suppression,
     row: Value,
 }
@@ -83,10 +82,10 @@ fn index(suppression: &Suppression) -> [Key; 2] {
 }
 
 fn decode_stored(row: Value) -> Result<StoredSuppression, ReadError> {
-    Ok(StoredSuppression { suppression: row::decode(&row)?, row })
+    Ok(StoredSuppression { suppression: codec::decode(&row)?, row })
 }
 
-/// The suppressions of these, in their order, those that have ended too.
+/// Reads the suppressions of several targets, in the order of `targets`, including expired ones.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -99,7 +98,7 @@ pub async fn get_many(
     store.get_many(&keys).await?.into_iter().map(|row| row.map(decode_stored).transpose()).collect()
 }
 
-/// The suppression of one, also when it has ended.
+/// Reads the suppression of a target, even if it has expired.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -111,7 +110,7 @@ pub async fn get(
     Ok(get_many(store, account, std::slice::from_ref(target)).await?.pop().flatten())
 }
 
-/// A suppression by its id, also when it has ended.
+/// Finds a suppression by its id, even if it has expired.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -125,8 +124,8 @@ pub async fn find_by_id(
     Ok(found.filter(|found| found.suppression.id == id))
 }
 
-/// Writes a suppression in the place of the one that was found there; the commit conflicts when something
-/// else stands there by now.
+/// Writes a suppression and replaces the one in `before`. The commit conflicts if the row has changed since it was
+/// read.
 pub fn put(batch: &mut Batch, before: Option<&StoredSuppression>, after: &Suppression) {
     let row_key = key_of(after);
     batch.check(row_key.clone(), before.map(|found| found.row.clone()));
@@ -136,10 +135,10 @@ pub fn put(batch: &mut Batch, before: Option<&StoredSuppression>, after: &Suppre
     for new in index(after) {
         batch.put(new, row_key.clone());
     }
-    batch.put(row_key, row::encode(after));
+    batch.put(row_key, codec::encode(after));
 }
 
-/// Deletes a suppression; the commit conflicts when it is no more as it was found.
+/// Deletes a suppression. The commit conflicts if the row has changed since it was read.
 pub fn delete(batch: &mut Batch, found: &StoredSuppression) {
     let row_key = key_of(&found.suppression);
     batch.check(row_key.clone(), Some(found.row.clone())).delete(row_key);
@@ -148,14 +147,14 @@ pub fn delete(batch: &mut Batch, found: &StoredSuppression) {
     }
 }
 
-/// Whether a conflict was about a suppression.
+/// Returns whether the conflicting key is a suppression.
 #[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Suppression as u8))
 }
 
-/// Which of these addresses a send of this category may not reach, and why: by what is known of the
-/// address, of its domain, of the category, in this order. One read for all of them.
+/// Returns the addresses that mail of this category must not be sent to, with the reason: a suppression of the address,
+/// of its domain, or an opt-out of the category, in this order. One read for all addresses.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -193,7 +192,7 @@ fn block_reason(
     now: Timestamp,
 ) -> Result<Option<BlockReason>, ReadError> {
     for row in suppressed.iter().flatten() {
-        let suppression: Suppression = row::decode(row)?;
+        let suppression: Suppression = codec::decode(row)?;
         if suppression.is_active(now) {
             let Suppression { id, reason, .. } = suppression;
             return Ok(Some(BlockReason::Suppressed { id, reason }));
@@ -204,16 +203,16 @@ fn block_reason(
     Ok(Some(BlockReason::OptedOut { id: opt_out.id, category: opt_out.category }))
 }
 
-/// What is known of an address.
+/// Suppression state of an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AddressSuppression {
-    /// The suppression that holds: its own, or its domain's.
+    /// The active suppression of the address, or else of its domain.
     pub suppression: Option<Suppression>,
-    /// The categories that it opted out of.
+    /// Categories from which the address has opted out.
     pub categories: Vec<Category>,
 }
 
-/// What is known of these, in their order.
+/// Reads the suppression state of several targets, in the order of `targets`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -223,7 +222,7 @@ pub async fn list_address_suppressions(
     targets: &[SuppressionTarget],
     now: Timestamp,
 ) -> Result<Vec<AddressSuppression>, ReadError> {
-    /// Its own, its domain's, and one for each category.
+    /// The address's suppression, its domain's, and one opt-out per category.
     const KEYS_EACH: usize = 2 + OPTIONAL_CATEGORIES.len();
     let mut keys = Vec::with_capacity(targets.len() * KEYS_EACH);
     for target in targets {
@@ -241,7 +240,7 @@ pub async fn list_address_suppressions(
             let (suppressed, opted_out) = rows.split_at(2);
             let mut standing = AddressSuppression { suppression: None, categories: Vec::new() };
             for row in suppressed.iter().flatten() {
-                let found: Suppression = row::decode(row)?;
+                let found: Suppression = codec::decode(row)?;
                 if standing.suppression.is_none() && found.is_active(now) {
                     standing.suppression = Some(found);
                 }
@@ -254,23 +253,23 @@ pub async fn list_address_suppressions(
         .collect()
 }
 
-/// What a list is to show; what is empty does not matter.
+/// Filter of a suppression list; empty conditions match all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SuppressionFilter {
-    /// Those of one of these reasons.
+    /// Any of these.
     pub reasons: Vec<SuppressionReason>,
-    /// Those of one of these sources.
+    /// Any of these.
     pub sources: Vec<SuppressionSource>,
-    /// Those that began after this, to the millisecond.
+    /// Exclusive, with millisecond precision.
     pub created_after: Option<Timestamp>,
-    /// Those that began before this, to the millisecond.
+    /// Exclusive, with millisecond precision.
     pub created_before: Option<Timestamp>,
-    /// Those that have not ended at this time.
+    /// Active at this time.
     pub holding_at: Option<Timestamp>,
 }
 
 impl SuppressionFilter {
-    /// Whether a suppression is one of those.
+    /// Returns whether a suppression matches.
     #[must_use]
     pub fn matches(&self, suppression: &Suppression) -> bool {
         let millisecond = |at: Timestamp| at.as_millisecond();
@@ -282,7 +281,7 @@ impl SuppressionFilter {
             && self.holding_at.is_none_or(|now| suppression.is_active(now))
     }
 
-    /// The ranges in which they lie: one, or one for each kind.
+    /// The key ranges to scan: one, or one for each pair of reason and source.
     fn ranges(&self, account: AccountId, before: Option<SuppressionId>) -> Vec<std::ops::Range<Key>> {
         let from = self.created_after.map(|after| {
             SuppressionId::new(after.checked_add(jiff::SignedDuration::from_millis(1)).unwrap_or(after), 0)
@@ -316,19 +315,19 @@ impl SuppressionFilter {
     }
 }
 
-/// A page of suppressions, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuppressionPage {
-    /// The suppressions.
+    /// Newest first.
     pub suppressions: Vec<Suppression>,
-    /// The last of them, when there are more: the next page is of those before it.
+    /// Cursor of the next page, which starts before this suppression, if there is one.
     pub next: Option<SuppressionId>,
 }
 
-/// How often a page is looked for, when what was found has ended: a list may then be short and go on.
+/// Maximum number of pages scanned for one result when many suppressions have expired. The result may be short and have
+/// a cursor.
 const PAGES_MAX: usize = 10;
 
-/// An account's suppressions, newest first, at most `limit`, those before `before` if it is given.
+/// Lists an account's suppressions that match, before `before`, newest first, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -377,26 +376,26 @@ async fn scan_page(
     let rows = store.get_many(&keys).await?;
     let mut suppressions = Vec::with_capacity(rows.len());
     for ((id, _), row) in entries.into_iter().zip(rows) {
-        // What was changed in between stands elsewhere in the list by now.
-        let suppression = row.as_deref().map(row::decode::<Suppression>).transpose()?;
+        // A suppression that was changed meanwhile has a new id.
+        let suppression = row.as_deref().map(codec::decode::<Suppression>).transpose()?;
         suppressions.extend(suppression.filter(|suppression| suppression.id == id));
     }
     Ok(SuppressionPage { suppressions, next })
 }
 
-/// The id at the end of an entry's key.
+/// The id at the end of an index key.
 fn id_of(entry: &Key) -> Result<SuppressionId, ReadError> {
     let space = if entry.first() == Some(&(Space::SuppressionById as u8)) {
         Space::SuppressionById
     } else {
         Space::SuppressionByTime
     };
-    let mut reader = KeyReader::new(space, entry).map_err(row::damaged)?;
-    reader.account().map_err(row::damaged)?;
+    let mut reader = KeyReader::new(space, entry).map_err(codec::damaged)?;
+    reader.account().map_err(codec::damaged)?;
     if space == Space::SuppressionByTime {
-        reader.u16().map_err(row::damaged)?;
+        reader.u16().map_err(codec::damaged)?;
     }
-    reader.id().map(SuppressionId::from_bytes).map_err(row::damaged)
+    reader.id().map(SuppressionId::from_bytes).map_err(codec::damaged)
 }
 
 #[cfg(test)]
@@ -435,7 +434,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_send_is_told_whom_it_may_not_reach() {
+    async fn suppressed_recipients_are_found_for_a_send() {
         let store = Store::memory();
         let hard = suppress(&store, "Ada@example.net", SuppressionReason::HardBounce, 1).await;
         let soft = suppress(&store, "soft@example.net", SuppressionReason::SoftBounce, 2).await;
@@ -485,7 +484,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lists_are_filtered_by_kind_and_time_and_go_on_where_they_ended() {
+    async fn lists_are_filtered_by_kind_and_time_and_paged() {
         let store = Store::memory();
         for n in 0..30 {
             let reason =
@@ -529,7 +528,7 @@ mod tests {
         let (first, next) = list(account(1), &holding, None, 15).await;
         let (rest, end) = list(account(1), &holding, next, 15).await;
         let wanted: Vec<_> = all.iter().filter(|s| s.is_active(at(5 + 24 * 3600))).cloned().collect();
-        assert_eq!((wanted.len(), end), (28, None), "two have ended");
+        assert_eq!((wanted.len(), end), (28, None), "two have expired");
         assert_eq!([first, rest].concat(), wanted);
         let none = SuppressionFilter { sources: vec![SuppressionSource::Api], ..SuppressionFilter::default() };
         assert!(list(account(1), &none, None, 100).await.0.is_empty());
@@ -539,7 +538,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_entry_is_left_behind() {
+    async fn no_index_entry_remains() {
         let store = Store::memory();
         let soft = suppress(&store, "a@example.net", SuppressionReason::SoftBounce, 1).await;
         let again = suppress(&store, "a@example.net", SuppressionReason::SoftBounce, 24 * 3600 + 2).await;
@@ -557,7 +556,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_two_at_once_the_second_is_told() {
+    async fn the_second_of_two_concurrent_changes_conflicts() {
         let store = Store::memory();
         let grounds = |reason| SuppressionCause::new(target("a@example.net"), reason, SuppressionSource::System);
         let id = SuppressionId::new(at(1), 1);

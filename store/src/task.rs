@@ -1,13 +1,13 @@
-//! Tasks: rows in queues, one queue for each (destination domain, class, account), by due time.
+//! Delivery tasks: rows by queue and due time, one queue for each combination of destination domain, class and account.
 //!
 //! ```text
-//! Task · partition · domain · class · account · due · email · recipient
+//! Task · partition · domain · class · account · due · email · recipient  ─►  the task
 //! ```
 //!
-//! A node owns whole partitions by lease, so a queue has one owner. A new task goes into one of the
-//! partitions of the node that accepts it, the same for all tasks of a domain: so fresh mail is delivered
-//! from memory where it came in, and a domain's queues stay few. A task that is put off moves to another
-//! key; its old row goes in the same commit. Those with a deadline are found by it, too ([`crate::deadline`]).
+//! A node owns whole partitions by lease, so a queue has one owner. A new task is written to a partition of the node
+//! that accepts it, the same one for all tasks of a domain. New mail is thus delivered from memory where it was
+//! accepted, and a domain has few queues. Deferring a task moves it to another key; the old row is deleted in the same
+//! commit. Tasks are also indexed by deadline ([`crate::deadline`]).
 
 use std::ops::Range;
 
@@ -21,13 +21,13 @@ use mail::recipient::{DsnOptions, RecipientKind};
 use mail::task::{DeliverByTime, QueueName, Task, TaskClass, TaskId};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::deadline;
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key, successor};
 use crate::queue_counts::{CountedTask, TaskChange};
-use crate::row::{self, stored};
 
-/// Into how many partitions the task space is cut. Fixed for ever: it is part of every task's key.
+/// Number of partitions of the task space. Never change it: the partition is part of every task's key.
 pub const PARTITIONS: u16 = 64;
 
 #[derive(Serialize, Deserialize)]
@@ -85,7 +85,7 @@ struct TaskRow {
 }
 stored!(Task as TaskRow);
 
-/// Which of `count` a destination domain goes to, always the same: FNV-1a, folded.
+/// Maps a domain to one of `count` slots, always the same: folded FNV-1a.
 #[must_use]
 pub fn slot_for_domain(domain: &DomainName, count: usize) -> usize {
     let hash = domain
@@ -106,53 +106,53 @@ pub fn key_of(task: &Task) -> Key {
     queue_prefix(&task.queue_name()).time(task.due).id(task.id.email.to_bytes()).u16(task.id.recipient).build()
 }
 
-/// Where a queue's tasks due at `due` or later begin.
+/// The key at which a queue's tasks due at `due` or later begin.
 #[must_use]
 pub fn due_start(queue: &QueueName, due: Timestamp) -> Key {
     queue_prefix(queue).time(due).build()
 }
 
-/// Has a task counted when the batch is committed.
+/// Registers a task change, to be counted when the batch is committed.
 fn count(batch: &mut Batch, task: &Task, task_key: &Key, is_put: bool) {
     batch.tasks.push(TaskChange { key: task_key.clone(), task: CountedTask::of(task), is_put });
 }
 
-/// Writes the task of an email that is accepted.
+/// Writes the task of a newly accepted email.
 pub fn put_new(batch: &mut Batch, task: &Task) {
     let task_key = key_of(task);
     deadline::put_new(batch, task, &task_key);
     count(batch, task, &task_key, true);
-    batch.put_fresh(task_key, row::encode(task));
+    batch.put_fresh(task_key, codec::encode(task));
 }
 
-/// Writes a task that has moved to a key where none was.
+/// Writes a task to a new key, after its due time or queue changed.
 pub fn put(batch: &mut Batch, task: &Task) {
     let task_key = key_of(task);
     deadline::put(batch, task, &task_key);
     count(batch, task, &task_key, true);
-    batch.put_fresh(task_key, row::encode(task));
+    batch.put_fresh(task_key, codec::encode(task));
 }
 
-/// Takes a task away; the commit conflicts when its row is no more as it was. `row` is what was read from
-/// disk, which an older version may have written in another way; none for a task that was just put.
+/// Deletes a task. The commit conflicts if its row has changed. `row` is the row as read, which an older version may
+/// have encoded differently; `None` for a task that was just written.
 pub fn remove(batch: &mut Batch, task: &Task, row: Option<&Value>) {
     let task_key = key_of(task);
     count(batch, task, &task_key, false);
-    batch.check(task_key.clone(), Some(row.cloned().unwrap_or_else(|| row::encode(task))));
+    batch.check(task_key.clone(), Some(row.cloned().unwrap_or_else(|| codec::encode(task))));
     batch.delete(task_key);
     deadline::remove(batch, task);
 }
 
-/// Changes a task without moving it (held, released); the commit conflicts when it is no more as it was read.
+/// Updates a task in place, to hold or release it. The commit conflicts if the row has changed since it was read.
 pub fn update(batch: &mut Batch, before: (&Task, &Value), after: &Task) {
     remove(batch, before.0, Some(before.1));
     let task_key = key_of(after);
     deadline::put(batch, after, &task_key);
     count(batch, after, &task_key, true);
-    batch.put(task_key, row::encode(after));
+    batch.put(task_key, codec::encode(after));
 }
 
-/// The task of a recipient, by when it is due, with its row, whatever partition it lies in.
+/// Finds the task of a recipient by its due time, in any partition, with its row.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -169,39 +169,36 @@ pub async fn find(
         })
         .collect();
     let row = store.get_many(&keys).await?.into_iter().flatten().next();
-    row.map(|row| Ok((row::decode(&row)?, row))).transpose()
+    row.map(|row| Ok((codec::decode(&row)?, row))).transpose()
 }
 
-/// Leaves word for the owner of a partition, which is another node: an operator's order about an email. A
-/// newer one about the same replaces it.
+/// Leaves a hint with an operator's order about an email, for the node that owns the partition. A newer hint about the
+/// same email replaces it.
 pub fn put_hint(batch: &mut Batch, partition: u16, (account, email): (AccountId, EmailId), order: &str) {
     let hint = key(Space::Hint).u16(partition).account(account).id(email.to_bytes()).build();
     batch.put(hint, order.as_bytes().to_vec());
 }
 
-/// An order that was left for the owner of a partition.
+/// An operator's order for the owner of a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionHint {
-    /// The partition.
     pub partition: u16,
-    /// Whose email it is about.
     pub account: AccountId,
-    /// The email.
     pub email: EmailId,
-    /// What is to be done.
+    /// The order, as named by the queue.
     pub order: String,
     row: (Key, Value),
 }
 
 impl PartitionHint {
-    /// Takes the hint away: it was followed. The commit conflicts when there is a newer one by now.
+    /// Deletes a hint that was carried out. The commit conflicts if a newer one has replaced it.
     pub fn remove_hint(&self, batch: &mut Batch) {
         batch.check(self.row.0.clone(), Some(self.row.1.clone()));
         batch.delete(self.row.0.clone());
     }
 }
 
-/// The hints about all partitions, at most `limit`.
+/// Lists the hints of all partitions, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -214,17 +211,17 @@ pub async fn list_hints(store: &Store, limit: usize) -> Result<Vec<PartitionHint
         let order = String::from_utf8_lossy(&row).into_owned();
         Ok(PartitionHint { partition, account, email, order, row: (hint_key, row) })
     };
-    rows.into_iter().map(|row| read(row).map_err(|error: crate::key::KeyDecodeError| row::damaged(error))).collect()
+    rows.into_iter().map(|row| read(row).map_err(|error: crate::key::KeyDecodeError| codec::damaged(error))).collect()
 }
 
-/// Tasks as they lie one behind another.
+/// A page of tasks in key order.
 #[derive(Debug, Default)]
 pub struct TaskPage {
-    /// Each with its row.
+    /// Tasks with their rows.
     pub tasks: Vec<(Task, Value)>,
-    /// Rows between them that are no tasks: where, and why. They hold up nobody.
+    /// Rows that cannot be decoded, with the error. They do not block other tasks.
     pub damaged: Vec<(Key, ReadError)>,
-    /// Where to go on, when there may be more.
+    /// Start of the next page, if there may be one.
     pub next: Option<Key>,
 }
 
@@ -242,14 +239,13 @@ impl TaskPage {
     }
 }
 
-/// The task that a row is. One that lies at another's key could never be taken away.
+/// Decodes a task. A task stored at another task's key is an error, because it could never be removed.
 pub(crate) fn read(at: &Key, row: &Value) -> Result<Task, ReadError> {
-    let task = row::decode(row)?;
-    if key_of(&task) == *at { Ok(task) } else { Err(row::damaged("it lies at the key of another task")) }
+    let task = codec::decode(row)?;
+    if key_of(&task) == *at { Ok(task) } else { Err(codec::damaged("the row is stored at the key of another task")) }
 }
 
-/// What is wrong with a row, if it is one of ours and something is: for the integrity check.
-/// Which task it is, and the fault.
+/// For the integrity check: describes the task and its fault, if the row is a damaged task.
 pub(crate) fn describe_damage(at: &Key, row: &Value) -> Option<(String, String)> {
     if at.first() != Some(&(Space::Task as u8)) {
         return None;
@@ -258,13 +254,13 @@ pub(crate) fn describe_damage(at: &Key, row: &Value) -> Option<(String, String)>
         Ok((queue, due)) => format!("for {} of {}, due {due}", queue.domain, queue.account),
         Err(error) => {
             let key = at.iter().map(|byte| format!("{byte:02x}")).collect();
-            return Some((key, format!("its key is not that of a task: {error}")));
+            return Some((key, format!("invalid task key: {error}")));
         }
     };
     read(at, row).err().map(|error| (named, error.to_string()))
 }
 
-/// A queue's tasks from a key on, by due time, at most `limit`.
+/// Lists a queue's tasks from a key on, by due time, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -273,7 +269,7 @@ pub async fn list(store: &Store, queue: &QueueName, from: Key, limit: usize) -> 
     Ok(TaskPage::from_rows(store.scan(range, ScanOrder::Ascending, limit).await?, limit))
 }
 
-/// How many tasks of its queue are due before a task, at most `limit`.
+/// Counts the tasks that are due before this one in its queue, up to `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -282,9 +278,9 @@ pub async fn count_due_before(store: &Store, task: &Task, limit: usize) -> Resul
     Ok(store.scan(range, ScanOrder::Ascending, limit).await?.len())
 }
 
-/// The first queue of a partition at or after a key: its name, when its first task is due, and where
-/// to look for the next queue. Walking queue by queue costs one look-up each, however many tasks lie
-/// in them. A key that is none is passed over.
+/// Finds the first queue of a partition from a key on. Returns its name, the due time of its first task, and the key
+/// from which to search for the next queue. Iterating over the queues costs one read each, regardless of the number of
+/// tasks. Invalid keys are skipped.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -309,7 +305,7 @@ fn partition_range(partition: u16) -> Range<Key> {
     key(Space::Task).u16(partition).range()
 }
 
-/// The partition that the key of a task, or the start of one, is in; none if it is another key.
+/// The partition of a task's key or key prefix; `None` for other keys.
 #[must_use]
 pub fn partition_of_key(task_key: &[u8]) -> Option<u16> {
     let partition = KeyReader::new(Space::Task, task_key).ok()?.u16().ok()?;
@@ -326,7 +322,7 @@ fn read_key(task_key: &[u8]) -> Result<(QueueName, Timestamp), crate::key::KeyDe
     Ok((QueueName { partition, domain, class, account }, reader.time()?))
 }
 
-/// The tasks of a partition from a key on, at most `limit`.
+/// Lists the tasks of a partition from a key on, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -340,7 +336,7 @@ pub(crate) async fn list_partition(
     Ok(TaskPage::from_rows(store.scan(range, ScanOrder::Ascending, limit).await?, limit))
 }
 
-/// All tasks of all queues, queue by queue, a page at a time: for the operator.
+/// Lists all tasks, queue by queue, one page at a time, for the operator.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -354,7 +350,7 @@ pub async fn list_all(store: &Store, from: Option<Key>, limit: usize) -> Result<
 pub(crate) mod tests {
     use super::*;
 
-    /// The first attempt of a transactional email.
+    /// First attempt of a transactional email.
     pub(crate) fn task(domain: &str, due: i64, number: u128) -> Task {
         let at = |s| Timestamp::from_second(s).unwrap();
         Task {
@@ -389,7 +385,7 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn queues_are_found_one_by_one_and_their_tasks_by_due_time() {
+    async fn queues_are_found_in_turn_and_tasks_by_due_time() {
         let store = Store::memory();
         let (late, early, other) = (task("b.example", 20, 1), task("b.example", 10, 2), task("c.example", 5, 3));
         let mut batch = Batch::intake();
@@ -417,16 +413,16 @@ pub(crate) mod tests {
         let mut batch = Batch::progress();
         remove(&mut batch, &early, None);
         store.commit(batch.clone()).await.unwrap();
-        assert!(store.commit(batch).await.is_err(), "taken twice");
+        assert!(store.commit(batch).await.is_err(), "removed twice");
     }
 
     #[tokio::test]
-    async fn a_row_that_is_no_task_holds_up_nobody() {
+    async fn a_damaged_task_row_does_not_block_others() {
         let store = Store::memory();
         let (broken, misplaced, good) = (task("b.example", 1, 1), task("b.example", 2, 2), task("b.example", 3, 3));
         let mut batch = Batch::intake();
         batch.put(key_of(&broken), Value::from_static(b"[1,{\"id\":"));
-        batch.put(key_of(&misplaced), row::encode(&good));
+        batch.put(key_of(&misplaced), codec::encode(&good));
         batch.put(key(Space::Task).u16(broken.partition).build(), Value::new());
         put(&mut batch, &good);
         store.commit(batch).await.unwrap();
@@ -441,6 +437,6 @@ pub(crate) mod tests {
         let faults: Vec<_> = slice.damaged.iter().filter_map(|(at, _)| describe_damage(at, &Value::new())).collect();
         assert_eq!(faults.len(), 3);
         assert!(faults[1].0.contains("b.example"), "{faults:?}");
-        assert_eq!(describe_damage(&key_of(&good), &row::encode(&good)), None);
+        assert_eq!(describe_damage(&key_of(&good), &codec::encode(&good)), None);
     }
 }

@@ -1,6 +1,7 @@
-//! Templates: a row each with the draft's settings, keys by alias and by name that only one template of an
-//! account can hold, and a row for each published version. Bodies lie in rows of their own, so that a list
-//! does not read them: the draft's, and each version's.
+//! Templates: one row each with the draft's settings, unique keys by alias and by name within the account, and one row
+//! for each published version.
+//!
+//! Bodies are separate rows, one for the draft and one for each version, so that lists do not read them.
 
 use jiff::Timestamp;
 use mail::address::Mailbox;
@@ -12,14 +13,13 @@ use mail::template::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
-/// Rows that one call of [`list`] looks at: a filter that nothing passes ends there, and goes on with the
-/// next page.
+/// Maximum number of rows that one call of [`list`] scans. A page that reaches it is short and has a cursor.
 pub const LOOKED_AT_MAX: usize = 2_000;
-/// Rows read at once.
+/// Rows per read.
 const SCAN_ROWS: usize = 200;
 
 #[derive(Serialize, Deserialize)]
@@ -85,17 +85,17 @@ struct BodiesRow {
 }
 stored!(TemplateBodies as BodiesRow);
 
-/// What lies under a template in its space of versions.
+/// Types of rows in the space of versions.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum TemplateRowKind {
     /// A version without its bodies.
     Version = 1,
-    /// The bodies of a version; those of number 0 are the draft's.
+    /// The bodies of a version; number 0 is the draft.
     Bodies = 2,
 }
 
-/// The number under which the draft's bodies lie.
+/// The version number of the draft's bodies.
 const DRAFT: u32 = 0;
 
 fn key_of(account: AccountId, id: TemplateId) -> Key {
@@ -106,7 +106,7 @@ fn key_by_alias(account: AccountId, alias: &str) -> Key {
     key(Space::TemplateByAlias).account(account).text(&alias.to_ascii_lowercase()).build()
 }
 
-/// Names that differ in nothing but case would be one to those who read them.
+/// Names that differ only in case count as equal.
 fn key_by_name(account: AccountId, name: &str) -> Key {
     key(Space::TemplateByName).account(account).text(&name.to_lowercase()).build()
 }
@@ -115,16 +115,14 @@ fn part_key(account: AccountId, id: TemplateId, part: TemplateRowKind, number: u
     key(Space::TemplateVersion).account(account).id(id.to_bytes()).u8(part as u8).u32(number).build()
 }
 
-/// What of a template another one has already.
+/// The unique field that another template already has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TemplateConflict {
-    /// Its alias.
     Alias,
-    /// Its name.
     Name,
 }
 
-/// What a conflict was about; none when the template was changed by somebody else meanwhile.
+/// The unique field that caused a conflict; `None` if the template itself was changed concurrently.
 #[must_use]
 pub fn conflict_kind(conflict: &Key) -> Option<TemplateConflict> {
     match conflict.first().copied() {
@@ -134,13 +132,13 @@ pub fn conflict_kind(conflict: &Key) -> Option<TemplateConflict> {
     }
 }
 
-/// Writes a new template; the commit conflicts when its alias or its name is taken.
+/// Writes a new template. The commit conflicts if its alias or its name is taken.
 pub fn create(batch: &mut Batch, template: &Template, bodies: &TemplateBodies) {
     if let Some(alias) = &template.alias {
         reserve_key(batch, key_by_alias(template.account, alias), template.id);
     }
     reserve_key(batch, key_by_name(template.account, &template.name), template.id);
-    batch.put(key_of(template.account, template.id), row::encode(template));
+    batch.put(key_of(template.account, template.id), codec::encode(template));
     put_draft(batch, template, bodies);
 }
 
@@ -149,10 +147,10 @@ fn reserve_key(batch: &mut Batch, by: Key, id: TemplateId) {
     batch.put(by, id.to_string().into_bytes());
 }
 
-/// Changes a template that was read as `before`; the commit conflicts when it is no more like that, or when
-/// its new alias or name is taken.
+/// Updates a template that was read as `before`. The commit conflicts if the stored row has changed since, or if its
+/// new alias or name is taken.
 pub fn update(batch: &mut Batch, before: &Template, after: &Template) {
-    batch.check(key_of(before.account, before.id), Some(row::encode(before)));
+    batch.check(key_of(before.account, before.id), Some(codec::encode(before)));
     let by_alias = |template: &Template| template.alias.as_ref().map(|a| key_by_alias(template.account, a));
     let by_name = |template: &Template| Some(key_by_name(template.account, &template.name));
     for (old, new) in [(by_alias(before), by_alias(after)), (by_name(before), by_name(after))] {
@@ -166,29 +164,29 @@ pub fn update(batch: &mut Batch, before: &Template, after: &Template) {
             reserve_key(batch, new, after.id);
         }
     }
-    batch.put(key_of(after.account, after.id), row::encode(after));
+    batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// Writes the draft's bodies, in the commit that changes the template.
+/// Writes the draft's bodies, in the commit that updates the template.
 pub fn put_draft(batch: &mut Batch, template: &Template, bodies: &TemplateBodies) {
-    batch.put(part_key(template.account, template.id, TemplateRowKind::Bodies, DRAFT), row::encode(bodies));
+    batch.put(part_key(template.account, template.id, TemplateRowKind::Bodies, DRAFT), codec::encode(bodies));
 }
 
-/// Writes a version, in the commit that changes the template, and forgets the one that is one too many.
+/// Writes a version, in the commit that updates the template, and deletes the version beyond [`VERSIONS_KEPT`].
 pub fn put_version(batch: &mut Batch, template: &Template, version: &TemplateVersion, bodies: &TemplateBodies) {
     let at = |part, number| part_key(template.account, template.id, part, number);
-    batch.put(at(TemplateRowKind::Version, version.number), row::encode(version));
-    batch.put(at(TemplateRowKind::Bodies, version.number), row::encode(bodies));
+    batch.put(at(TemplateRowKind::Version, version.number), codec::encode(version));
+    batch.put(at(TemplateRowKind::Bodies, version.number), codec::encode(bodies));
     if let Some(oldest) = version.number.checked_sub(VERSIONS_KEPT).filter(|number| *number != DRAFT) {
         batch.delete(at(TemplateRowKind::Version, oldest));
         batch.delete(at(TemplateRowKind::Bodies, oldest));
     }
 }
 
-/// Forgets a template that was read as `before`, with all its versions.
+/// Deletes a template that was read as `before`, with all its versions.
 pub fn delete(batch: &mut Batch, before: &Template) {
     let (account, id) = (before.account, before.id);
-    batch.check(key_of(account, id), Some(row::encode(before)));
+    batch.check(key_of(account, id), Some(codec::encode(before)));
     batch.delete(key_of(account, id));
     batch.delete(key_by_name(account, &before.name));
     if let Some(alias) = &before.alias {
@@ -202,7 +200,7 @@ pub fn delete(batch: &mut Batch, before: &Template) {
     }
 }
 
-/// A template of an account, by its id or alias.
+/// Finds a template of an account by its id or alias.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -215,11 +213,10 @@ pub async fn find(store: &Store, account: AccountId, named: &TemplateKey) -> Res
         }
     };
     let Some(id) = id else { return Ok(None) };
-    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// The draft's bodies, as of the moment at which the template is as it was read: none when it was changed
-/// meanwhile.
+/// Reads the draft's bodies if the template is still as it was read; `None` if it was changed meanwhile.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -227,12 +224,12 @@ pub async fn get_draft(store: &Store, template: &Template) -> Result<Option<Temp
     let (account, id) = (template.account, template.id);
     let rows = store.get_many(&[key_of(account, id), part_key(account, id, TemplateRowKind::Bodies, DRAFT)]).await?;
     match rows.as_slice() {
-        [Some(now), Some(bodies)] if *now == row::encode(template) => row::decode(bodies).map(Some),
+        [Some(now), Some(bodies)] if *now == codec::encode(template) => codec::decode(bodies).map(Some),
         _ => Ok(None),
     }
 }
 
-/// A version of a template.
+/// Reads a version of a template with its bodies.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -244,13 +241,12 @@ pub async fn get_version(
 ) -> Result<Option<(TemplateVersion, TemplateBodies)>, ReadError> {
     let keys = [TemplateRowKind::Version, TemplateRowKind::Bodies].map(|part| part_key(account, id, part, number));
     match store.get_many(&keys).await?.as_slice() {
-        [Some(version), Some(bodies)] => Ok(Some((row::decode(version)?, row::decode(bodies)?))),
+        [Some(version), Some(bodies)] => Ok(Some((codec::decode(version)?, codec::decode(bodies)?))),
         _ => Ok(None),
     }
 }
 
-/// A template's versions without their bodies, newest first, at most `limit`, those before `before` if it
-/// is given.
+/// Lists a template's versions before `before`, without their bodies, newest first, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -267,11 +263,10 @@ pub async fn list_versions(
         range.end = part_key(account, id, TemplateRowKind::Version, before);
     }
     let rows = store.scan(range, ScanOrder::Descending, limit).await?;
-    rows.iter().map(|(_, row)| row::decode(row)).collect()
+    rows.iter().map(|(_, row)| codec::decode(row)).collect()
 }
 
-/// Templates of an account that pass a filter, newest first, at most `limit`, and where the next page begins
-/// when there may be more.
+/// Lists an account's templates that pass, newest first, at most `limit`; also returns the cursor of the next page.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -292,7 +287,7 @@ pub async fn list(
         let rows = store.scan(range.clone(), ScanOrder::Descending, SCAN_ROWS).await?;
         let is_end = rows.len() < SCAN_ROWS;
         for (row_key, row) in rows {
-            let template: Template = row::decode(&row)?;
+            let template: Template = codec::decode(&row)?;
             range.end = row_key;
             if passes(&template) {
                 if found.len() == limit {
@@ -301,7 +296,7 @@ pub async fn list(
                 last = Some(template.id);
                 found.push(template);
             } else if found.len() < limit {
-                // A page that is not full goes on after what it has looked at.
+                // A page that is not full continues after the last row scanned.
                 last = Some(template.id);
             }
         }
@@ -356,7 +351,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn aliases_and_names_are_held_once() {
+    async fn aliases_and_names_are_unique() {
         let store = Store::memory();
         let bodies = TemplateBodies { html: Some("h".to_owned()), text: None };
         let one = template(1, Some("Welcome"));
@@ -368,21 +363,21 @@ mod tests {
 
         let renamed = Template { alias: Some("hello".to_owned()), draft_version: 2, ..one.clone() };
         commit(&store, |batch| update(batch, &one, &renamed)).await.unwrap();
-        // Who saw the older one changes nothing.
+        // An update based on the old version conflicts.
         assert_eq!(commit(&store, |batch| update(batch, &one, &renamed)).await, Err(None));
         let by = |alias: &str| TemplateKey::Alias(alias.to_owned());
         assert_eq!(find(&store, account(), &by("hello")).await.unwrap().as_ref(), Some(&renamed));
         assert_eq!(find(&store, account(), &by("welcome")).await.unwrap(), None);
         assert_eq!(get_draft(&store, &renamed).await.unwrap(), Some(bodies.clone()));
         assert_eq!(get_draft(&store, &one).await.unwrap(), None);
-        // The alias that it gave up is free.
+        // The alias that was given up is free.
         commit(&store, |batch| create(batch, &template(3, Some("welcome")), &bodies)).await.unwrap();
         let other = AccountId::new(Timestamp::UNIX_EPOCH, 2);
         assert_eq!(find(&store, other, &TemplateKey::Id(one.id)).await.unwrap(), None);
     }
 
     #[tokio::test]
-    async fn versions_are_kept_up_to_a_bound_and_go_with_the_template() {
+    async fn versions_are_bounded_and_deleted_with_the_template() {
         let store = Store::memory();
         let mut now = template(1, None);
         let bodies = TemplateBodies { html: Some("h".to_owned()), text: None };
@@ -417,7 +412,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_list_is_filtered_and_goes_on() {
+    async fn a_list_is_filtered_and_paged() {
         let store = Store::memory();
         let count = LOOKED_AT_MAX as u128 + 50;
         for number in 0..count {
@@ -435,7 +430,7 @@ mod tests {
             }
         }
         assert_eq!(seen as u128, count / 2);
-        // What nothing passes ends after a bounded look, and says where to go on.
+        // A filter that matches nothing ends after a bounded scan, with a cursor.
         let oldest = |t: &Template| t.name == "Template 0";
         let (page, next) = list(&store, account(), None, 10, oldest).await.unwrap();
         assert!(page.is_empty() && next.is_some());

@@ -1,22 +1,21 @@
-//! Tallies of opens and clicks: a row for what a token can name, beside the email it is about.
+//! Tracking counters of opens and clicks: one row for each tracking target (an email, or one of its recipients).
 //!
-//! The recipient's own row is written by whoever owns its task, and by nobody else; so what is known of
-//! opens lies in a row of its own. It is read, changed and checked: of two who write it at once one begins
-//! anew. The commit also checks that the email is there, so that nothing is left behind one that was
-//! forgotten meanwhile.
+//! Only the owner of a recipient's task writes the recipient's row, so opens and clicks have rows of their own. They
+//! are read, changed and checked: of two concurrent writers one conflicts and retries. The commit also checks that the
+//! email exists, so that no counters remain of a deleted email.
 
 use jiff::Timestamp;
 use mail::email::Email;
 use mail::id::{AccountId, EmailId};
 use mail::recipient::Recipient;
 use mail::tracking::TrackingTarget;
-use mail::tracking::tally::{HitCount, RecentHit, TrackingCounters};
+use mail::tracking::counters::{HitCount, RecentHit, TrackingCounters};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::email;
 use crate::engine::{Batch, Key, ReadError, Store, Value};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "TrackingCounters")]
@@ -34,66 +33,65 @@ struct TrackingTallyRow {
 }
 stored!(TrackingCounters as TrackingTallyRow);
 
-/// In place of a recipient, where the token names none.
+/// Stands for the recipient in keys of targets without one.
 const NO_RECIPIENT: u16 = u16::MAX;
-/// Recipients of an email that are asked when it was delivered, where the token names none.
+/// Maximum number of recipients read to find the delivery time of a target without a recipient.
 const ASKED_MAX: usize = 20;
 
-fn key_of(of: TrackingTarget) -> Key {
-    let recipient = of.recipient.unwrap_or(NO_RECIPIENT);
-    key(Space::Tracking).account(of.account).id(of.email.to_bytes()).u16(recipient).build()
+fn key_of(target: TrackingTarget) -> Key {
+    let recipient = target.recipient.unwrap_or(NO_RECIPIENT);
+    key(Space::Tracking).account(target.account).id(target.email.to_bytes()).u16(recipient).build()
 }
 
-/// What a token names, as it stands.
+/// Tracking state of a target.
 #[derive(Debug, Clone)]
 pub struct TrackingRecord {
-    /// The email.
     pub email: Email,
-    /// The recipient, where the token names one.
+    /// The recipient, if the target names one.
     pub recipient: Option<Recipient>,
-    /// When it was delivered, the first time; or last tried, where nothing more is known.
+    /// Time of the first delivery; if there was none, of the last event of a recipient with attempts.
     pub delivered_at: Option<Timestamp>,
-    /// Its opens and clicks.
+    /// Opens and clicks.
     pub tally: TrackingCounters,
     email_row: Value,
     row: Option<Value>,
 }
 
-/// Looks at what a token names; none when the email is not kept any more.
+/// Reads the tracking state of a target; `None` if the email was deleted.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn load(store: &Store, of: TrackingTarget) -> Result<Option<TrackingRecord>, ReadError> {
-    let keys = [email::key_of(of.account, of.email), key_of(of)];
+pub async fn load(store: &Store, target: TrackingTarget) -> Result<Option<TrackingRecord>, ReadError> {
+    let keys = [email::key_of(target.account, target.email), key_of(target)];
     let mut rows = store.get_many(&keys).await?.into_iter();
     let (Some(email_row), row) = (rows.next().flatten(), rows.next().flatten()) else { return Ok(None) };
-    let tally = row.as_deref().map(row::decode).transpose()?.unwrap_or_default();
-    let recipients = match of.recipient {
-        Some(index) => email::find_recipient(store, of.account, of.email, index).await?.into_iter().collect(),
-        None => email::list_first_recipients(store, of.account, of.email, ASKED_MAX).await?,
+    let tally = row.as_deref().map(codec::decode).transpose()?.unwrap_or_default();
+    let recipients = match target.recipient {
+        Some(index) => email::find_recipient(store, target.account, target.email, index).await?.into_iter().collect(),
+        None => email::list_first_recipients(store, target.account, target.email, ASKED_MAX).await?,
     };
     let delivered_at = recipients.iter().filter_map(|r| r.delivered_at).min();
-    // Tried and not delivered: it may have arrived without our being told.
+    // Attempted but not delivered: it may have arrived without a confirmation.
     let tried_at = || recipients.iter().filter(|r| r.attempts > 0).map(|r| r.last_event.1).min();
     Ok(Some(TrackingRecord {
-        email: row::decode(&email_row)?,
+        email: codec::decode(&email_row)?,
         delivered_at: delivered_at.or_else(tried_at),
-        recipient: recipients.into_iter().next().filter(|_| of.recipient.is_some()),
+        recipient: recipients.into_iter().next().filter(|_| target.recipient.is_some()),
         tally,
         email_row,
         row,
     }))
 }
 
-/// Keeps a tally; the commit conflicts when it is no more as it was found, or its email is gone.
-pub fn save(batch: &mut Batch, of: TrackingTarget, found: &TrackingRecord, tally: &TrackingCounters) {
-    batch.check(email::key_of(of.account, of.email), Some(found.email_row.clone()));
-    batch.check(key_of(of), found.row.clone());
-    batch.put(key_of(of), row::encode(tally));
+/// Writes the counters. The commit conflicts if they have changed since they were read, or if the email was deleted.
+pub fn save(batch: &mut Batch, target: TrackingTarget, found: &TrackingRecord, tally: &TrackingCounters) {
+    batch.check(email::key_of(target.account, target.email), Some(found.email_row.clone()));
+    batch.check(key_of(target), found.row.clone());
+    batch.put(key_of(target), codec::encode(tally));
 }
 
-/// The tallies of some emails of an account, given by their numbers of recipients: in their order, empty
-/// where nothing was opened.
+/// Reads the counters of several emails of an account, given with their numbers of recipients, in order; empty if there
+/// was no open or click.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -105,11 +103,11 @@ pub async fn list_tallies(
     let keys: Vec<Key> =
         emails.map(|(email, recipients)| key_of(TrackingTarget::new(account, email, recipients))).collect();
     let rows = store.get_many(&keys).await?;
-    rows.iter().map(|row| Ok(row.as_deref().map(row::decode).transpose()?.unwrap_or_default())).collect()
+    rows.iter().map(|row| Ok(row.as_deref().map(codec::decode).transpose()?.unwrap_or_default())).collect()
 }
 
-/// Forgets the tallies of an email, in the commit that forgets the email; it conflicts when something is
-/// opened that very moment, so that no event stays behind either.
+/// Deletes the counters of an email, in the commit that deletes the email. The commit conflicts with a concurrent open
+/// or click, so that its event does not remain.
 ///
 /// # Errors
 /// The store cannot be read.

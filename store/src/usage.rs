@@ -1,4 +1,4 @@
-//! Usage: a row for each account and period, brought up to date when events are told.
+//! Plan usage: one row for each account and period, updated when events are dispatched.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use mail::id::AccountId;
 use mail::usage::{PlanUsage, UsagePeriod};
 
+use crate::codec;
 use crate::engine::{Batch, Key, ReadError, Store, Value};
 use crate::key::{Space, key};
-use crate::row;
 
 fn key_of(account: AccountId, period: UsagePeriod) -> Key {
     let kind = match period {
@@ -25,10 +25,10 @@ fn decode_count(row: Option<&Value>) -> Result<i64, ReadError> {
     std::str::from_utf8(row)
         .ok()
         .and_then(|text| text.parse().ok())
-        .ok_or_else(|| row::damaged("a count that is no number"))
+        .ok_or_else(|| codec::damaged("an invalid usage count"))
 }
 
-/// What an account has used up, by the day and by the month of a moment.
+/// Reads an account's usage in the day and the month of a time.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -39,10 +39,10 @@ pub async fn get(store: &Store, account: AccountId, at: Timestamp) -> Result<Pla
     Ok(PlanUsage { day: rows.next().transpose()?.unwrap_or(0), month: rows.next().transpose()?.unwrap_or(0) })
 }
 
-/// What is to be added to the rows: by account and period.
+/// Amounts to add, by account and period.
 pub type UsageIncrements = BTreeMap<(AccountId, UsagePeriod), i64>;
 
-/// Adds; the commit conflicts when a row was changed meanwhile.
+/// Adds usage. The commit conflicts if a row has changed since it was read.
 ///
 /// # Errors
 /// The store cannot be read.

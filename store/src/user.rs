@@ -1,7 +1,7 @@
-//! Users: a row each under the account, and a key by address that only one account can hold.
+//! Users: one row each under the account, and a key by email address that is unique across accounts.
 //!
-//! Who is invited holds no address yet: there is a key by address and account, so that an account invites an
-//! address once, and the address finds its invitations. Accepting one takes the address, or conflicts.
+//! An invited user does not own the address yet. An invitation has a key by address and account, so that an account can
+//! invite an address once, and invitations can be found by address. Accepting one claims the address, or conflicts.
 
 use jiff::Timestamp;
 use mail::address::Address;
@@ -9,11 +9,11 @@ use mail::id::{AccountId, UserId};
 use mail::user::{PasswordHash, User, UserRole};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
-/// Users of an account.
+/// Maximum number of users of an account.
 pub const USERS_MAX: usize = 100;
 
 #[derive(Serialize, Deserialize)]
@@ -33,7 +33,7 @@ struct UserRow {
 }
 stored!(User as UserRow);
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_first(series: &u32) -> bool {
     *series == 0
 }
@@ -43,37 +43,37 @@ pub(crate) fn key_of(account: AccountId, id: UserId) -> Key {
 }
 
 pub(crate) fn from_row(row: &Value) -> Result<User, ReadError> {
-    row::decode(row)
+    codec::decode(row)
 }
 
 fn key_by_email(email: &str) -> Key {
     key(Space::UserByEmail).text(&email.to_lowercase()).build()
 }
 
-/// Writes a new user; the commit conflicts when the address has one already.
+/// Writes a new user. The commit conflicts if the address belongs to a user.
 pub fn create(batch: &mut Batch, user: &User) {
     let row_key = key_of(user.account, user.id);
     let by_email = key_by_email(&user.email.to_string());
     batch.check(by_email.clone(), None);
     batch.put(by_email, row_key.clone());
-    batch.put(row_key, row::encode(user));
+    batch.put(row_key, codec::encode(user));
 }
 
 fn key_invited(email: &str, account: AccountId) -> Key {
     key(Space::UserByEmail).text(&email.to_lowercase()).id(account.to_bytes()).build()
 }
 
-/// Writes a user who is invited; the commit conflicts when the account has invited the address already.
+/// Writes an invited user. The commit conflicts if the account has already invited the address.
 pub fn invite(batch: &mut Batch, user: &User) {
     let row_key = key_of(user.account, user.id);
     let invited = key_invited(&user.email.to_string(), user.account);
     batch.check(invited.clone(), None);
     batch.put(invited, row_key.clone());
-    batch.put(row_key, row::encode(user));
+    batch.put(row_key, codec::encode(user));
 }
 
-/// Makes one who was invited a user; the commit conflicts when the address has one by now, or when they are
-/// no more as given.
+/// Turns an invited user into a full user. The commit conflicts if the address belongs to a user by now, or if the
+/// stored row has changed since it was read.
 pub fn accept(batch: &mut Batch, invited: &User, after: &User) {
     let (row_key, email) = (key_of(invited.account, invited.id), invited.email.to_string());
     update(batch, invited, after);
@@ -82,19 +82,19 @@ pub fn accept(batch: &mut Batch, invited: &User, after: &User) {
     batch.delete(key_invited(&email, invited.account));
 }
 
-/// The commit conflicts when a user is no more as it was read.
+/// Makes the commit conflict if the user has changed since it was read.
 pub fn check_unchanged(batch: &mut Batch, user: &User) {
-    batch.check(key_of(user.account, user.id), Some(row::encode(user)));
+    batch.check(key_of(user.account, user.id), Some(codec::encode(user)));
 }
 
-/// Changes a user that was read as `before`, all but the address; the commit conflicts when it is no more
-/// like that.
+/// Updates a user that was read as `before`. The commit conflicts if the stored row has changed since. The address must
+/// not change.
 pub fn update(batch: &mut Batch, before: &User, after: &User) {
     check_unchanged(batch, before);
-    batch.put(key_of(after.account, after.id), row::encode(after));
+    batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// Deletes a user that was read so; the commit conflicts when it is no more like that.
+/// Deletes a user. The commit conflicts if the stored row has changed since it was read.
 pub fn delete(batch: &mut Batch, user: &User) {
     check_unchanged(batch, user);
     let email = user.email.to_string();
@@ -102,44 +102,44 @@ pub fn delete(batch: &mut Batch, user: &User) {
     batch.delete(key_of(user.account, user.id));
 }
 
-/// A user of an account.
+/// Reads a user of an account.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: UserId) -> Result<Option<User>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// The user of an address.
+/// Finds the user with an address.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn find_by_email(store: &Store, email: &str) -> Result<Option<User>, ReadError> {
     let Some(row_key) = store.get(&key_by_email(email)).await? else { return Ok(None) };
-    store.get(&row_key).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// Those who are invited by this address, at most `limit`.
+/// Lists the invitations of an address, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn list_invitations(store: &Store, email: &str, limit: usize) -> Result<Vec<User>, ReadError> {
     let by_email = key_by_email(email);
-    // The address' own key is the first of the range.
+    // The key of the address's user is the first of the range.
     let range = key(Space::UserByEmail).text(&email.to_lowercase()).range();
     let entries = store.scan(range, ScanOrder::Ascending, limit + 1).await?;
     let rows: Vec<Key> =
         entries.into_iter().filter(|(entry, _)| *entry != by_email).take(limit).map(|(_, row_key)| row_key).collect();
     let rows = store.get_many(&rows).await?;
-    rows.iter().flatten().map(|row| row::decode(row)).collect()
+    rows.iter().flatten().map(|row| codec::decode(row)).collect()
 }
 
-/// An account's users, oldest first: all of them, since they are few.
+/// Lists all users of an account, oldest first.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn list(store: &Store, account: AccountId) -> Result<Vec<User>, ReadError> {
     let range = key(Space::User).account(account).range();
     let rows = store.scan(range, ScanOrder::Ascending, USERS_MAX + 1).await?;
-    rows.iter().map(|(_, row)| row::decode(row)).collect()
+    rows.iter().map(|(_, row)| codec::decode(row)).collect()
 }

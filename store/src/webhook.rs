@@ -1,5 +1,7 @@
-//! Webhook endpoints: a row each under the account, and a row that changes with them, so that whoever keeps them
-//! in memory learns of a change by one look, and an account has no more of them than it may.
+//! Webhook endpoints: one row each under the account, and a version row per account that every change rewrites.
+//!
+//! The version serves to invalidate caches with one read, and makes concurrent additions conflict, so that an account
+//! cannot exceed its maximum.
 
 use jiff::Timestamp;
 use mail::address::DomainName;
@@ -9,9 +11,9 @@ use mail::id::{AccountId, DomainId, WebhookId};
 use mail::webhook::{DisabledReason, ENDPOINTS_MAX, FormerSecret, RetryPolicy, Webhook};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "FormerSecret")]
@@ -20,7 +22,7 @@ struct FormerSecretRow {
     until: Timestamp,
 }
 
-/// Former secrets.
+/// Serde for former secrets.
 mod former {
     use serde::{Deserializer, Serializer};
 
@@ -77,18 +79,18 @@ fn set_key(account: AccountId) -> Key {
     key(Space::WebhookSet).account(account).build()
 }
 
-/// The endpoints of an account as of one moment. Without a version there is none and never was.
+/// Version of an account's set of endpoints; `None` if the account never had one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WebhookSetVersion(Option<Value>);
 
 impl WebhookSetVersion {
-    /// Whether the account has never had an endpoint.
+    /// Returns whether the account never had an endpoint.
     #[must_use]
     pub fn is_none(&self) -> bool {
         self.0.is_none()
     }
 
-    /// The endpoints change: the commit conflicts when they have changed since this was read.
+    /// Rewrites the version row. The commit conflicts if the endpoints have changed since this version.
     fn bump(&self, batch: &mut Batch, account: AccountId) {
         let number: u64 = self.0.as_deref().and_then(|row| std::str::from_utf8(row).ok()?.parse().ok()).unwrap_or(0);
         batch.check(set_key(account), self.0.clone());
@@ -96,7 +98,7 @@ impl WebhookSetVersion {
     }
 }
 
-/// The versions of several accounts' endpoints, in their order.
+/// Reads the versions of several accounts, in order.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -105,29 +107,30 @@ pub async fn list_versions(store: &Store, accounts: &[AccountId]) -> Result<Vec<
     Ok(store.get_many(&keys).await?.into_iter().map(WebhookSetVersion).collect())
 }
 
-/// Writes a new endpoint, beside those of the version that was read.
+/// Writes a new endpoint. The commit conflicts if the account's endpoints have changed since `version`.
 pub fn create(batch: &mut Batch, webhook: &Webhook, version: &WebhookSetVersion) {
     version.bump(batch, webhook.account);
-    batch.put(key_of(webhook.account, webhook.id), row::encode(webhook));
+    batch.put(key_of(webhook.account, webhook.id), codec::encode(webhook));
 }
 
-/// Changes an endpoint that was read as `before`; the commit conflicts when it is no more like that.
+/// Updates an endpoint that was read as `before`. The commit conflicts if the account's endpoints have changed since
+/// `version`.
 pub fn update(batch: &mut Batch, before: &Webhook, after: &Webhook, version: &WebhookSetVersion) {
     let at = key_of(before.account, before.id);
     version.bump(batch, before.account);
-    batch.check(at.clone(), Some(row::encode(before)));
-    batch.put(at, row::encode(after));
+    batch.check(at.clone(), Some(codec::encode(before)));
+    batch.put(at, codec::encode(after));
 }
 
-/// Deletes an endpoint. Its deliveries are found without it, and dropped.
+/// Deletes an endpoint. Its pending deliveries are dropped when they are due and the endpoint is missing.
 pub fn delete(batch: &mut Batch, webhook: &Webhook, version: &WebhookSetVersion) {
     let at = key_of(webhook.account, webhook.id);
     version.bump(batch, webhook.account);
-    batch.check(at.clone(), Some(row::encode(webhook)));
+    batch.check(at.clone(), Some(codec::encode(webhook)));
     batch.delete(at);
 }
 
-/// An endpoint, and the version that it belongs to.
+/// Reads an endpoint and the current version.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -138,16 +141,16 @@ pub async fn get(
 ) -> Result<Option<(Webhook, WebhookSetVersion)>, ReadError> {
     let mut rows = store.get_many(&[key_of(account, id), set_key(account)]).await?.into_iter();
     let Some(row) = rows.next().flatten() else { return Ok(None) };
-    Ok(Some((row::decode(&row)?, WebhookSetVersion(rows.next().flatten()))))
+    Ok(Some((codec::decode(&row)?, WebhookSetVersion(rows.next().flatten()))))
 }
 
-/// All endpoints of an account, oldest first.
+/// Lists all endpoints of an account, oldest first.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn list(store: &Store, account: AccountId) -> Result<Vec<Webhook>, ReadError> {
     let range = key(Space::Webhook).account(account).range();
-    // Two that are made at the same time are one too many at most.
+    // Concurrent creations can exceed the maximum by a few, so read beyond it.
     let rows = store.scan(range, ScanOrder::Ascending, 2 * ENDPOINTS_MAX).await?;
-    rows.iter().map(|(_, row)| row::decode(row)).collect()
+    rows.iter().map(|(_, row)| codec::decode(row)).collect()
 }

@@ -1,19 +1,20 @@
-//! A filtered list is the list of all emails, filtered: for any emails, any filter, page by page.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+//! Property test: a filtered list equals the list of all emails, filtered in memory, for any emails and filter, page by
+//! page.
+#![allow(clippy::unwrap_used, reason = "a test panics on errors")]
 
 use jiff::{SignedDuration, Timestamp};
-use mail::catalog::{EmailFilter, subject_words};
 use mail::credential::CredentialId;
 use mail::email::{Category, Email, EmailStatus, HeaderSummary, Ingress, SourceTemplate, Tag};
+use mail::email_index::{EmailFilter, subject_words};
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, ApiKeyId, EmailId, EventId, SmtpCredentialId, TemplateId};
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
 use proptest::prelude::*;
-use store::catalog::{IndexChange, search};
 use store::email::{self, StoredEmail};
+use store::email_index::{IndexChange, search};
 use store::engine::{Batch, Body, Store};
 
-/// Far enough apart that not all emails are of one run.
+/// Far enough apart that emails fall into several blocks.
 fn at(tenths: i64) -> Timestamp {
     Timestamp::from_millisecond(1_700_000_000_000 + tenths * 100).unwrap()
 }
@@ -33,7 +34,7 @@ const STATES: [RecipientState; 8] = [
     RecipientState::Cancelled,
 ];
 
-/// What is chosen of an email; everything of it comes from few values, so that filters meet.
+/// Random properties of an email, with few different values, so that filters overlap.
 #[derive(Debug, Clone)]
 struct Choice {
     to: Vec<u8>,
@@ -62,7 +63,7 @@ fn choice() -> impl Strategy<Value = Choice> {
     )
 }
 
-/// Some were sent before it was kept which credential sent them.
+/// `None` for emails sent by versions that did not record the credential.
 fn credential(number: u8) -> Option<CredentialId> {
     match number {
         0 => None,
@@ -88,7 +89,7 @@ fn subject(bits: u8) -> String {
 
 impl Choice {
     fn email(&self, number: usize) -> Email {
-        // Two in a millisecond.
+        // Two emails per millisecond.
         let born = at(number as i64 / 2);
         let template = TemplateId::new(at(0), u128::from(self.template));
         Email {
@@ -162,12 +163,12 @@ async fn tell(store: &Store, emails: &[Email], kind: EventKind) {
     let found: Vec<StoredEmail> = found.into_iter().flatten().collect();
     let changed: Vec<_> = found.iter().zip(emails).map(|(found, email)| (found, change(email, kind))).collect();
     let mut batch = Batch::progress();
-    store::catalog::update(store, &mut batch, &changed).await.unwrap();
+    store::email_index::update(store, &mut batch, &changed).await.unwrap();
     store.commit(batch).await.unwrap();
 }
 
-/// Emails as they were accepted and told, some together and not in order, and then changed and told; what is
-/// in the store now.
+/// Stores emails and dispatches their events, several per commit and out of order, then changes some and dispatches
+/// again. Returns the final state.
 async fn fill(store: &Store, choices: &[Choice], together: usize) -> Vec<(Email, Vec<Recipient>)> {
     let mut all = Vec::new();
     for (number, choice) in choices.iter().enumerate() {
@@ -177,7 +178,7 @@ async fn fill(store: &Store, choices: &[Choice], together: usize) -> Vec<(Email,
         store.commit(batch).await.unwrap();
         all.push((email, choice.recipients(choice.then, 1)));
     }
-    // Every so many-th one, from each of the first: runs overlap.
+    // Every n-th email from each of the first ones, so that blocks overlap.
     let steps = choices.len().div_ceil(together).max(1);
     for first in 0..steps {
         let some: Vec<Email> = all.iter().skip(first).step_by(steps).map(|(email, _)| email.clone()).collect();
@@ -187,7 +188,7 @@ async fn fill(store: &Store, choices: &[Choice], together: usize) -> Vec<(Email,
         let mut batch = Batch::intake();
         recipients.iter().for_each(|r| email::put_recipient(&mut batch, email.account, email.id, r));
         store.commit(batch).await.unwrap();
-        // From one waiting state to the other no event leads.
+        // No event leads from one waiting state to the other.
         if !(choice.first < 2 && choice.then < 2) {
             tell(store, std::slice::from_ref(email), EventKind::Delivered).await;
         }
@@ -263,7 +264,7 @@ async fn paged(store: &Store, filter: &EmailFilter, limit: usize) -> Vec<EmailId
         match page.next {
             None => return seen,
             Some(next) => {
-                assert!(before.is_none_or(|before| next < before), "no page stands still");
+                assert!(before.is_none_or(|before| next < before), "the cursor advances");
                 before = Some(next);
             }
         }
@@ -278,7 +279,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn it_is_the_list_of_all_filtered(
+    fn a_filtered_list_equals_the_filtered_list_of_all(
         choices in proptest::collection::vec(choice(), 0..40),
         filters in proptest::collection::vec(filter(), 1..8),
         limit in 1usize..12,
@@ -296,7 +297,7 @@ proptest! {
                 assert_eq!(paged(&store, filter, limit).await, naive(young, filter), "{filter:?}");
             }
             forget(&store, young).await;
-            // Not a term is left.
+            // No index row remains.
             let rest = store.scan(vec![0].into()..vec![255].into(), store::engine::ScanOrder::Ascending, 10).await;
             assert_eq!(rest.unwrap(), []);
         });
@@ -306,9 +307,9 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
-    /// Long lists, that are read in pieces, leapt over, set aside and taken up again.
+    /// Long lists that are read in ranges, skipped, set aside and resumed.
     #[test]
-    fn it_is_so_of_long_lists_too(
+    fn long_filtered_lists_equal_the_filtered_list_of_all(
         choices in proptest::collection::vec(choice(), 300..2_000),
         rare in 1usize..200,
         filters in proptest::collection::vec(filter(), 4..12),
@@ -319,7 +320,7 @@ proptest! {
             let store = Store::memory();
             let rarely = |(number, choice): (usize, Choice)| Choice {
                 tag: if number % rare == 0 { choice.tag } else { 0 },
-                // In runs, so that two of them lie apart for long.
+                // In groups, so that two emails of the same sender are far apart.
                 from: (number / 300 % 3) as u8,
                 ..choice
             };
@@ -332,9 +333,9 @@ proptest! {
     }
 }
 
-/// Two terms that never meet, thousands of times: no page is long in coming, and the end is reached.
+/// Two terms that never occur together, thousands of times: each page is fast, and the end is reached.
 #[test]
-fn a_question_that_nothing_answers_ends_by_and_by() {
+fn a_filter_without_matches_ends_after_several_pages() {
     run(async {
         let store = Store::memory();
         let base = Choice { to: vec![0], from: 0, tag: 0, subject: 0, template: 0, category: 0, first: 3, then: 3 };
@@ -350,7 +351,7 @@ fn a_question_that_nothing_answers_ends_by_and_by() {
         assert_eq!(first.emails, []);
         assert!(first.next.is_some());
         assert_eq!(paged(&store, &filter, 25).await, []);
-        // What has no term is looked for among all.
+        // A filter without a term scans all emails.
         let sent =
             EmailFilter { statuses: vec![EmailStatus::Delivered], words: subject_words("x"), ..EmailFilter::default() };
         assert_eq!(paged(&store, &sent, 25).await, []);

@@ -1,6 +1,6 @@
-//! Crashes: the directory copied at any operation, with what no sync had covered left as it was, cut
-//! off, zeroed or garbled, must open with everything that was acknowledged and at most the one group
-//! that was being written.
+//! Crash tests: the directory is copied at any operation, and ranges that no sync had covered are kept, truncated,
+//! zeroed or garbled. The copy must open with everything that was acknowledged, and at most the one group that was
+//! being written.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use store::engine::faults::{DiskOperation, FaultInjector, UnsyncedRange};
+use store::engine::fault_injection::{DiskOperation, FaultInjector, UnsyncedRange};
 use store::engine::{Batch, OpenError, RedbOptions, Store};
 use suite::{any_commit, batch_of, dump, k};
 
@@ -35,23 +35,23 @@ fn small(directory: &Path, faults: Option<FaultInjector>) -> RedbOptions {
 
 #[derive(Debug, Clone, Copy)]
 enum Damage {
-    /// The process was killed: the page cache reaches the disk.
+    /// The process was killed: the page cache still reaches the disk.
     None,
     Cut,
     Zero,
     Garble,
-    /// Of each range the first bytes did not arrive.
+    /// The first bytes of each range did not reach the disk.
     FrontZero(usize),
-    /// Nothing arrived but those.
+    /// Only the first bytes of each range reached the disk.
     RearZero(usize),
 }
 
-/// What a power loss makes of ranges that were never synced.
+/// Applies the effect of a power loss to ranges that were never synced.
 fn damage(image: &Path, unsynced: &[UnsyncedRange], damage: Damage) {
     for range in unsynced {
         let Ok(file) = OpenOptions::new().write(true).open(image.join(&range.file)) else { continue };
         let is_log = range.file.extension().is_some_and(|extension| extension == "seg");
-        // The index is told apart by its header page, which the disk writes whole (redb relies on it).
+        // redb relies on an atomic write of the index's header page, so leave that intact.
         if !is_log && range.offset == 0 {
             continue;
         }
@@ -97,13 +97,13 @@ fn any_damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// Within a group's header, within a group, or within the zeros behind it.
+/// Within a group's header, within a group, or within the zeros after it.
 fn some_bytes() -> impl Strategy<Value = usize> {
     prop_oneof![1usize..40, 40usize..600, 600usize..100_000]
 }
 
 #[test]
-fn every_crash_image_opens_with_all_that_was_acknowledged() {
+fn every_crash_image_opens_with_all_acknowledged_data() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let config = Config { cases: 96, failure_persistence: None, ..Config::default() };
     let work = (proptest::collection::vec(any_commit(), 5..40), any_operation(), any_damage());
@@ -116,8 +116,8 @@ fn every_crash_image_opens_with_all_that_was_acknowledged() {
             faults.snapshot_before(operation, nth, &image);
             let model = Store::memory();
             let mut fresh = 0;
-            // What may be found: the state before the commit during which the image was taken, or any
-            // state within it (its batches may have made several groups).
+            // Allowed results: the state before the commit during which the snapshot was taken, or any state within
+            // that commit, whose batches may be several groups.
             let mut allowed = vec![dump(&model).await];
             for changes in commits {
                 allowed = vec![dump(&model).await];
@@ -137,7 +137,7 @@ fn every_crash_image_opens_with_all_that_was_acknowledged() {
                 }
             }
             if faults.unsynced_in_snapshot().is_none() {
-                // At the latest, the end of the work is a crash.
+                // The end of the work is a crash at the latest.
                 faults.snapshot_before(DiskOperation::Sync, 1, &image);
                 let mut last = Batch::progress();
                 last.put(k(b"last"), &b"1"[..]);
@@ -152,7 +152,7 @@ fn every_crash_image_opens_with_all_that_was_acknowledged() {
             let opened = Store::open(&small(&image, None)).unwrap();
             let found = dump(&opened).await;
             assert!(allowed.contains(&found), "{operation:?} {nth} {kind:?}");
-            // It works on, and what it then acknowledges is there at the next opening.
+            // The store works, and what it acknowledges now is there after the next opening.
             let mut next = Batch::intake();
             next.put(k(b"next"), &b"1"[..]).put_body(k(&[1, 1, 1]), k(b"next"));
             opened.commit(next).await.unwrap();
@@ -170,7 +170,7 @@ fn every_crash_image_opens_with_all_that_was_acknowledged() {
     result.unwrap();
 }
 
-/// A store with some commits in its first segment, killed: the directory as it was left.
+/// A store with some commits in its first segment, as a killed process leaves it.
 async fn killed(directory: &Path) -> std::path::PathBuf {
     let faults = FaultInjector::new();
     let options = RedbOptions {
@@ -199,13 +199,13 @@ fn segment(image: &Path) -> std::path::PathBuf {
     image.join("log-0000000000000001.seg")
 }
 
-/// Where groups start.
+/// Offsets of all groups.
 fn groups(bytes: &[u8]) -> Vec<usize> {
     bytes.windows(4).enumerate().filter(|(_, four)| four == b"grp1").map(|(at, _)| at).collect()
 }
 
 #[tokio::test]
-async fn damage_before_the_last_group_is_named_and_nothing_is_opened() {
+async fn damage_before_the_last_group_is_reported_and_prevents_opening() {
     let directory = tempfile::tempdir().unwrap();
     let image = killed(directory.path()).await;
     let whole = std::fs::read(segment(&image)).unwrap();
@@ -218,7 +218,7 @@ async fn damage_before_the_last_group_is_named_and_nothing_is_opened() {
             std::fs::write(segment(&image), &changed).unwrap();
             let opened = Store::open(&small(&image, None));
             if number == starts.len() - 1 {
-                // The last one may as well never have been acknowledged: it is cut off.
+                // Damage of the last group looks like a torn tail: it is cut off.
                 let store = opened.unwrap();
                 assert_eq!(store.get(&k(&[9])).await.unwrap(), None);
                 assert_eq!(store.get(&k(&[8])).await.unwrap(), Some(Bytes::from(vec![8; 100])));
@@ -229,18 +229,18 @@ async fn damage_before_the_last_group_is_named_and_nothing_is_opened() {
             assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
             let text = error.to_string();
             assert!(text.contains("restore a backup") && text.contains(&format!("byte {start}")), "{text}");
-            assert_eq!(std::fs::read(segment(&image)).unwrap(), changed, "it is left as it is");
+            assert_eq!(std::fs::read(segment(&image)).unwrap(), changed, "the file is not modified");
         }
     }
 }
 
 #[tokio::test]
-async fn a_body_that_looks_like_a_group_is_none() {
+async fn a_body_that_looks_like_a_group_is_ignored() {
     let directory = tempfile::tempdir().unwrap();
     let image = killed(directory.path()).await;
     let whole = std::fs::read(segment(&image)).unwrap();
     let starts = groups(&whole);
-    // A whole later group, copied to behind the end: what a body could hold that came from elsewhere.
+    // A valid later group copied to a place behind the end, as a body with foreign content could contain it.
     let last = *starts.last().unwrap();
     let end = last + 40 + (starts[1] - starts[0] - 40);
     let mut changed = whole.clone();
@@ -255,7 +255,7 @@ async fn a_body_that_looks_like_a_group_is_none() {
 }
 
 #[tokio::test]
-async fn a_missing_segment_or_index_is_named() {
+async fn a_missing_segment_or_index_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let image = killed(directory.path()).await;
     std::fs::rename(segment(&image), directory.path().join("aside")).unwrap();
@@ -276,7 +276,7 @@ async fn a_missing_segment_or_index_is_named() {
 }
 
 #[tokio::test]
-async fn a_segment_of_bodies_that_is_missing_is_named() {
+async fn a_missing_segment_of_live_bodies_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let options = small(directory.path(), None);
     let store = Store::open(&options).unwrap();

@@ -1,5 +1,5 @@
-//! The suite of `suite/` on the engines, and what only the redb engine promises: one process per
-//! directory, backup and restore, integrity checks, reclaimed segments.
+//! Runs the tests of `suite/` on the engines, and tests of the redb engine only: one process per directory, backup and
+//! restore, integrity checks, segment reclaim.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -41,7 +41,7 @@ fn small(directory: &Path) -> RedbOptions {
         checkpoint_interval: Duration::from_millis(20),
         tick: Duration::from_millis(5),
         cache_bytes: 1 << 20,
-        // Every read is handed over at its first step, as one that waits for the disk.
+        // Every read moves to a blocking thread at its first step, like one that waits for the disk.
         in_place: Duration::ZERO,
         ..RedbOptions::new(directory)
     }
@@ -66,17 +66,17 @@ impl Subject for Redb {
 }
 
 #[test]
-fn the_model_keeps_the_promises() {
+fn memory_engine_passes_the_suite() {
     suite::run(&Model, 32);
 }
 
 #[test]
-fn redb_keeps_the_promises() {
+fn redb_engine_passes_the_suite() {
     suite::run(&Redb { directory: Mutex::new(None) }, 64);
 }
 
 #[tokio::test]
-async fn a_directory_belongs_to_one() {
+async fn a_directory_belongs_to_one_process() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(&small(directory.path())).unwrap();
     let second = Store::open(&small(directory.path()));
@@ -98,15 +98,15 @@ async fn filled(directory: &Path, count: u8) -> Store {
 }
 
 #[tokio::test]
-async fn a_backup_is_a_store_again() {
+async fn a_backup_restores_the_store() {
     let directory = tempfile::tempdir().unwrap();
     let store = filled(&directory.path().join("a"), 100).await;
     let file = directory.path().join("backup");
     let done = store.backup(&file, |_| {}).await.unwrap();
     assert_eq!((done.rows, done.bodies), (100, 100));
     assert_eq!(done.bytes, std::fs::metadata(&file).unwrap().len());
-    assert!(store.backup(&file, |_| {}).await.is_err(), "a backup is never written over");
-    // What comes later is not in it.
+    assert!(store.backup(&file, |_| {}).await.is_err(), "a backup is never overwritten");
+    // Later commits are not in the backup.
     let mut batch = Batch::intake();
     batch.put(k(&[1, 200]), &b"later"[..]).delete(k(&[1, 3]));
     store.commit(batch).await.unwrap();
@@ -160,7 +160,7 @@ async fn a_damaged_backup_is_refused_before_anything_is_written() {
 }
 
 #[tokio::test]
-async fn dead_segments_go_and_the_last_bodies_move_on() {
+async fn dead_segments_are_removed_and_live_bodies_relocated() {
     let directory = tempfile::tempdir().unwrap();
     let store = filled(directory.path(), 200).await;
     let full = store.health().segments;
@@ -170,7 +170,7 @@ async fn dead_segments_go_and_the_last_bodies_move_on() {
         batch.delete(k(&[1, number])).delete_body(k(&[1, number]));
         store.commit(batch).await.unwrap();
     }
-    // Four bodies of 2,000 bytes are left: they end up in the newest segments, the others go.
+    // Four bodies of 2,000 bytes remain: they are relocated to the newest segments, and the other segments are removed.
     let mut tries = 0;
     while store.health().segments > 4 {
         store.flush().await.unwrap();
@@ -188,13 +188,13 @@ async fn dead_segments_go_and_the_last_bodies_move_on() {
 }
 
 #[tokio::test]
-async fn a_changed_body_is_not_handed_out() {
+async fn a_corrupt_body_is_not_returned() {
     let directory = tempfile::tempdir().unwrap();
     let store = filled(directory.path(), 1).await;
     store.close().await;
     let segment = directory.path().join("log-0000000000000001.seg");
     let mut bytes = std::fs::read(&segment).unwrap();
-    // Behind the header, the group's header and its rows, before the room set aside.
+    // After the segment header, group header and rows, before the preallocated space.
     bytes[1000] ^= 1;
     std::fs::write(&segment, &bytes).unwrap();
     let report = Store::check(&small(directory.path())).unwrap();
@@ -205,7 +205,7 @@ async fn a_changed_body_is_not_handed_out() {
     store.close().await;
 }
 
-/// A check of the running store reads one moment, writers go on meanwhile, and whoever watches it can end it.
+/// A check of the running store reads one snapshot while writers continue, and its caller can cancel it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_store_is_checked() {
     let directory = tempfile::tempdir().unwrap();
@@ -222,7 +222,7 @@ async fn a_running_store_is_checked() {
         async move { store.verify_watched(watched).await }
     });
     assert_eq!(steps.recv().await.unwrap().bodies, 1);
-    // The check stands still in the middle, and the writers do not.
+    // The check is blocked in the middle; the writers continue.
     for number in 10..60 {
         let mut batch = Batch::intake();
         batch.put(k(&[1, number]), vec![number; 300]).put_body(k(&[1, number]), vec![number; 2000]);
@@ -233,14 +233,14 @@ async fn a_running_store_is_checked() {
     drop(go_on);
     let report = check.await.unwrap().unwrap();
     assert!(report.is_sound(), "{:?}", report.problems);
-    assert_eq!((report.rows, report.bodies, report.body_bytes), (10, 10, 20_000), "of the moment when it began");
+    assert_eq!((report.rows, report.bodies, report.body_bytes), (10, 10, 20_000), "the snapshot at its start");
     let ended = store.verify_watched(|_| ControlFlow::Break(())).await;
     assert!(matches!(ended, Err(CheckError::Stopped)), "{ended:?}");
     store.close().await;
 }
 
 #[tokio::test]
-async fn damage_is_named_by_object_and_id() {
+async fn damage_is_reported_by_object_and_id() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(&small(directory.path())).unwrap();
     let (account, email) = (mail::id::AccountId::from_bytes([3; 16]), mail::id::EmailId::from_bytes([5; 16]));

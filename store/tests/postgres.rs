@@ -1,5 +1,5 @@
-//! The suite of `suite/` on PostgreSQL, and what only that engine promises: it comes back after the
-//! database was away, it knows what became of a commit whose answer was lost, it refuses what is not its.
+//! Runs the tests of `suite/` on PostgreSQL, and tests of that engine only: it recovers from an outage, determines the
+//! result of a commit whose answer was lost, and refuses a database that is not its own.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -45,12 +45,12 @@ impl Subject for Postgres {
 }
 
 #[test]
-fn postgres_keeps_the_promises() {
-    // One lane: what is sent at once is applied in its order, as the model does.
+fn postgres_engine_passes_the_suite() {
+    // One write connection, so that concurrent batches apply in submission order, as in the model.
     suite::run(&Postgres { server: Server::start(&[]), current: Mutex::default(), lanes: 1 }, 24);
 }
 
-/// Many lanes of several nodes: each counter is raised by everybody, by reading and checking.
+/// Several nodes with several write connections: every task increments every counter by read and check.
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_do_not_overwrite_each_other() {
     let server = Server::start(&[]);
@@ -66,7 +66,7 @@ async fn nodes_do_not_overwrite_each_other() {
                     before.as_deref().map_or(0, |text| std::str::from_utf8(text).unwrap().parse().unwrap());
                 let mut batch = Batch::progress();
                 batch.check(key.clone(), before).put(key, (count + 1).to_string());
-                // Rows beside it, so that transactions also wait for each other.
+                // Additional rows, so that transactions also wait for each other's locks.
                 batch.put(k(&[8, n]), vec![n]).put(k(&[8, 255 - n]), vec![n]);
                 match store.commit(batch).await {
                     Ok(()) => break,
@@ -80,7 +80,7 @@ async fn nodes_do_not_overwrite_each_other() {
     let counts = nodes[0].scan(prefix_range(&[7]), ScanOrder::Ascending, 9).await.unwrap();
     let sum: u32 = counts.iter().map(|(_, v)| std::str::from_utf8(v).unwrap().parse::<u32>().unwrap()).sum();
     assert_eq!(sum, 3 * 8 * 20);
-    // A key that must not be there is taken by one.
+    // A key that must be absent is created by exactly one.
     for round in 0..30u8 {
         let take = nodes.iter().map(|store| {
             let mut batch = Batch::intake();
@@ -96,7 +96,7 @@ async fn nodes_do_not_overwrite_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_was_away_is_used_again() {
+async fn the_store_reconnects_after_an_outage() {
     let mut server = Server::start(&["fsync=on"]);
     let store = Store::connect(&PostgresOptions::new(server.database(), "test")).await.unwrap();
     let put = |n: u8, mut batch: Batch| {
@@ -105,7 +105,7 @@ async fn a_database_that_was_away_is_used_again() {
     };
     store.commit(put(0, Batch::intake())).await.unwrap();
     server.crash();
-    // Intake is refused after a little patience; progress waits, and holds up all lanes.
+    // Intake is refused after a short wait; progress waits, and occupies all write connections.
     let waiting: Vec<_> = (0..8)
         .map(|_| {
             let (store, batch) = (store.clone(), put(1, Batch::progress()));
@@ -123,14 +123,14 @@ async fn a_database_that_was_away_is_used_again() {
     }
     assert_eq!(store.health().state, StoreState::Healthy);
     let rows = store.scan(prefix_range(&[1]), ScanOrder::Ascending, 9).await.unwrap();
-    assert_eq!(rows.iter().map(|(key, _)| key[1]).collect::<Vec<_>>(), [0, 1], "what was refused is not there");
+    assert_eq!(rows.iter().map(|(key, _)| key[1]).collect::<Vec<_>>(), [0, 1], "a refused batch is not stored");
     store.close().await;
 }
 
-/// Connections are cut under load, again and again; whoever was told "stored" finds it, whoever was told
-/// "refused" does not, and nothing is written twice.
+/// Connections are cut repeatedly under load. What was reported as stored is there, what was reported as refused is
+/// not, and nothing is written twice.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_is_true_when_connections_are_cut() {
+async fn results_are_true_when_connections_are_cut() {
     let server = Server::start(&[]);
     let store = Store::connect(&PostgresOptions::new(server.database(), "test")).await.unwrap();
     let writers = (0..16u8).map(|writer| {
@@ -138,7 +138,7 @@ async fn an_answer_is_true_when_connections_are_cut() {
         tokio::spawn(async move {
             let mut told = Vec::new();
             for n in 0..60u8 {
-                // Checked to be absent: a group that was stored and is written again would conflict.
+                // Checked to be absent: a group that was stored and is retried would conflict.
                 let key = k(&[1, writer, n]);
                 let mut batch = Batch::progress();
                 batch.check(key.clone(), None).put(key.clone(), vec![n]).put_body(key.clone(), vec![n; 1000]);
@@ -164,7 +164,7 @@ async fn an_answer_is_true_when_connections_are_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_used_is_said_and_left_alone() {
+async fn an_unusable_database_is_reported_and_not_modified() {
     let server = Server::start(&[]);
     let url = server.database();
     Store::connect(&PostgresOptions::new(&*url, "one")).await.unwrap().close().await;
@@ -189,7 +189,7 @@ async fn what_cannot_be_used_is_said_and_left_alone() {
     server.sql("postgres", "SELECT pg_reload_conf()");
     let wrong = format!("postgres://alice:wrong@{}/test0", server.address());
     let mut text = refused(&wrong, "one").await.0;
-    // The server reads its file again in its own time.
+    // The server reloads its file with a delay.
     while !text.contains("password") {
         text = refused(&wrong, "one").await.0;
     }
@@ -208,7 +208,7 @@ async fn what_cannot_be_used_is_said_and_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_of_it_becomes_a_directory() {
+async fn a_backup_restores_into_a_directory() {
     let server = Server::start(&[]);
     let store = Store::connect(&PostgresOptions::new(server.database(), "test")).await.unwrap();
     for n in 0..200u8 {
@@ -229,7 +229,7 @@ async fn a_backup_of_it_becomes_a_directory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_moves_into_a_database_and_back() {
+async fn a_store_is_copied_into_a_database_and_back() {
     let server = Server::start(&[]);
     let directory = tempfile::tempdir().unwrap();
     let options = |name: &str| RedbOptions::new(directory.path().join(name));
@@ -245,7 +245,7 @@ async fn a_store_moves_into_a_database_and_back() {
     assert!(matches!(copy(&from, &into, |_| {}).await, Err(CopyError::Open(OpenError::InUse { .. }))));
     store.close().await;
 
-    // Cut off in the middle: nobody may serve it, and the next copy goes on.
+    // Interrupted halfway: nobody can serve the target, and the next copy continues.
     let cut = tokio::spawn({
         let (from, into) = (from.clone(), into.clone());
         async move {
@@ -265,7 +265,7 @@ async fn a_store_moves_into_a_database_and_back() {
     let (done, sum) = copy(&from, &into, |_| {}).await.unwrap();
     assert_eq!((done.rows, done.bodies), (250, 250));
     let again = copy(&from, &into, |_| {}).await;
-    assert!(again.is_err_and(|error| error.to_string().contains("there is a store in it")));
+    assert!(again.is_err_and(|error| error.to_string().contains("already contains a store")));
 
     let back = StoreLocation::Directory(options("b"));
     assert_eq!(copy(&into, &back, |_| {}).await.unwrap(), (done, sum));
@@ -277,7 +277,7 @@ async fn a_store_moves_into_a_database_and_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_answers_is_checked() {
+async fn the_server_certificate_is_verified() {
     let mut server = Server::start(&[]);
     server.database();
     let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -306,14 +306,14 @@ async fn who_answers_is_checked() {
     server.sql("postgres", "ALTER SYSTEM SET ssl = off");
     server.stop();
     server.run();
-    assert!(connect("localhost", &ours).await.is_err(), "nothing goes in the clear");
+    assert!(connect("localhost", &ours).await.is_err(), "no connection is unencrypted");
 }
 
-/// Large bodies that arrive together share no transaction that the server cannot take: of more than one
-/// gigabyte it takes no statement, and of more than two the client can make none.
+/// Large bodies that arrive concurrently must not share a transaction that exceeds limits: the server accepts no
+/// statement of more than 1 GiB, and the client can encode none of more than 2 GiB.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "writes two gigabytes; the bound itself is tried in lane.rs"]
-async fn large_bodies_that_arrive_together_are_all_stored() {
+#[ignore = "writes two gigabytes; lane.rs tests the bound itself"]
+async fn concurrent_large_bodies_are_all_stored() {
     const COUNT: u8 = 110;
     let server = Server::start(&[]);
     let store =
@@ -334,11 +334,10 @@ async fn large_bodies_that_arrive_together_are_all_stored() {
     store.close().await;
 }
 
-/// A commit that waits for a standby that is gone is stored once the standby is back: nobody may be told
-/// that it is not.
+/// A commit that waits for a lost standby is stored once the standby is back, so it must not be reported as refused.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "waits for the 45 s after which an outcome counts as unknown"]
-async fn the_first_commit_of_a_lane_is_not_taken_for_lost_while_it_goes_on() {
+async fn the_first_commit_of_a_connection_is_not_reported_lost_while_it_waits() {
     let server = Server::start(&[]);
     let store =
         Store::connect(&PostgresOptions { write_connections: 1, ..PostgresOptions::new(server.database(), "test") })

@@ -1,6 +1,6 @@
-// The browser script in a real Chromium: a shop on loopback, and the API or a stand-in for it. `tests/browser/run`
-// starts this; the cases are in tests/browser/cases. Each has a browser that knows nobody, a shop and a stand-in of
-// its own. A case is a function, or `{run, blocked: true}`: in a browser where a person has blocked all cookies.
+// Runs the affiliate browser script in a real Chromium: a shop on loopback, and the API or a simulation of it.
+// `tests/browser/run` starts this; the cases are in tests/browser/cases. Each case has a browser without state, and its
+// own shop and simulated API. A case is a function, or `{run, blocked: true}` for a browser that blocks all cookies.
 import { createRequire } from "node:module";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ const FAMILIES = ["links", "cookies", "ready", "consent", "people", "pages", "ho
 const SITES = ["shop.localhost", "other.localhost", "shop.co.uk", "shop.github.io", "localhost", "127.0.0.1"];
 const SCRIPT = new URL("../../web/stx.js", import.meta.url);
 const SCRIPT_BYTES_MAX = 4 << 10;
-/** A case that takes longer hangs. */
+/** Timeout of a case. */
 const CASE_MS = 60_000;
 
 const { values: given } = parseArgs({
@@ -31,20 +31,20 @@ const { values: given } = parseArgs({
     "modules": { type: "string" },
   },
 });
-// A server is told the shop's origins before the shop opens: its port is settled then.
+// The server needs the shop's origins before the shop opens, so the port must be fixed.
 if (given.server && given["shop-port"] === "0") given["shop-port"] = "2829";
 const { chromium } = createRequire(join(given.modules, "x.js"))("playwright-core");
 const launch = {
   executablePath: given.chromium,
-  // Nothing leaves this machine, whatever a page is called.
+  // All host names resolve to this machine.
   args: ["--disable-gpu", "--host-resolver-rules=MAP * 127.0.0.1" + (given.api ? `, EXCLUDE ${new URL(given.api).hostname}` : "")],
   chromiumSandbox: false,
 };
 
-/** A real server that was started for the cases. */
+/** The server that was started for the cases, if any. */
 let server;
 
-/** The API: a server that runs, or a stand-in whose partners' pages are this shop's. */
+/** The API: a running server, or a simulation whose partner links lead to this shop. */
 async function api(shop) {
   if (server) return { ...server, stop: () => {} };
   const tokens = given.tokens.split(",");
@@ -66,10 +66,10 @@ async function run({ name, run, blocked }, lane) {
   const world = new World({ context, shop, program });
   const begun = performance.now();
   let watch;
-  const hung = new Promise((_, fail) => (watch = setTimeout(fail, CASE_MS, new Error("it hangs"))));
+  const hung = new Promise((_, fail) => (watch = setTimeout(fail, CASE_MS, new Error("timed out"))));
   try {
     await Promise.race([run(world), hung]);
-    if (world.strange.length) throw new Error("in a page: " + world.strange.join("; "));
+    if (world.strange.length) throw new Error("error or dialog in a page: " + world.strange.join("; "));
     const seconds = ((performance.now() - begun) / 1000).toFixed(1);
     console.log(`ok    ${name} (${seconds} s)`);
     return true;
@@ -85,14 +85,14 @@ async function run({ name, run, blocked }, lane) {
   }
 }
 
-/** A browser that knows nobody. One page stays open, and with it what renders. */
+/** A browser context without state. One page stays open, so that the renderer process is kept. */
 async function lend(browser) {
   const context = await browser.newContext({ ignoreHTTPSErrors: true });
   await context.newPage();
   return context;
 }
 
-/** A browser whose person has blocked all cookies in the settings, and with them all storage. */
+/** A browser that blocks all cookies, and with them all storage. */
 function distrustful(room) {
   mkdirSync(join(room, "Default"));
   const settings = { profile: { default_content_setting_values: { cookies: 2 } } };
@@ -115,7 +115,7 @@ async function cases() {
 async function main() {
   const bytes = readFileSync(SCRIPT).length;
   if (bytes >= SCRIPT_BYTES_MAX)
-    throw new Error(`web/stx.js has ${bytes} bytes; fewer than ${SCRIPT_BYTES_MAX} are promised`);
+    throw new Error(`web/stx.js has ${bytes} bytes; the limit is ${SCRIPT_BYTES_MAX} (exclusive)`);
   if (given.server) {
     const [binary, port] = [given.server, Number(given["server-port"])];
     server = await serve({ binary, shopPort: given["shop-port"], port });
@@ -130,14 +130,14 @@ async function main() {
       if (await run(next, own)) held += 1;
     }
   };
-  // One port and one server's memory of visitors are not shared.
+  // A fixed port and a real server's visitors cannot be shared by concurrent cases.
   await Promise.all(Array.from({ length: given.api || given.server ? 1 : 3 }, lane));
   await browser.close();
-  console.log(`${held} of ${count} cases hold; web/stx.js has ${bytes} bytes`);
+  console.log(`${held} of ${count} cases passed; web/stx.js has ${bytes} bytes`);
   process.exitCode = count && held == count ? 0 : 1;
 }
 
-// What a case that failed was waiting for fails too, once its pages are gone.
+// After a failed case, its pending waits also fail when its pages are closed.
 process.on("unhandledRejection", () => {});
 try {
   await main();

@@ -1,9 +1,9 @@
-// A real server with a live affiliate program, for the cases: `postrider dev` on loopback, in a directory of its own.
+// A real server with a live affiliate program: `postrider dev` on loopback with its own data directory.
 //
 //   start({binary, shopPort}) ─► {url, key, tokens, website, api(method, path, body), pay(event), told, stop}
 //
-// The program's website is the shop's first page; its partners are ada and bob, 20 % of what is paid; the processor is
-// heard with a secret of its own (`pay`).
+// The program's website is the shop's first page; its partners ada and bob earn 20 % of payments; `pay` sends signed
+// events of the processor.
 import { execFileSync, spawn } from "node:child_process";
 import { createHmac, randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -25,7 +25,7 @@ export async function start({ binary, shopPort, port = 0 }) {
     }).then(() => rmSync(room, { recursive: true, force: true }));
   const ready = await new Promise((done, fail) => {
     createInterface({ input: server.stdout }).once("line", (line) => done(JSON.parse(line)));
-    server.once("exit", (code) => fail(new Error(`${binary} dev ended with ${code}`)));
+    server.once("exit", (code) => fail(new Error(`${binary} dev exited with ${code}`)));
   });
   const admin = (...command) =>
     JSON.parse(execFileSync(binary, ["admin", "--data-dir", room, "affiliate", ...command, "--json"]));
@@ -46,7 +46,7 @@ export async function start({ binary, shopPort, port = 0 }) {
   for (const [token, first_name, last_name] of [["ada", "Ada", "Lovelace"], ["bob", "Bob", "Bemer"]]) {
     await api("POST", "/affiliates", { email: `${token}@partners.example`, first_name, last_name, token, send_invite: false });
   }
-  /** What the processor tells: signed, as it does. */
+  /** Sends a signed event of the processor. */
   const pay = async (type, object) => {
     const at = Math.floor(Date.now() / 1000);
     const event = { id: "evt_" + randomBytes(8).toString("hex"), type, created: at, livemode: false, data: { object } };

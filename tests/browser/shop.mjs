@@ -1,5 +1,5 @@
-// A shop: pages that a case writes, a checkout that keeps what it was handed, and, below /px/, the API passed on.
-// It listens on loopback, over http and https, and answers by whatever name it is called.
+// A shop: pages that a case writes, a checkout that records its orders, and a reverse proxy to the API below /px/.
+// It listens on loopback over http and https and serves every host name.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer, request as ask } from "node:http";
@@ -7,7 +7,7 @@ import { createServer as createSecureServer } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Opens. `port` is the port of http and `securePort` that of https; 0 takes any. `api`, once it is set, is where /px/ leads. */
+/** Opens the shop. `port` is for http and `securePort` for https; 0 takes a free one. /px/ is proxied to `api`. */
 export async function open({ port = 0, securePort = 0 }) {
   const shop = { pages: new Map(), orders: [], api: null };
   const serve = (request, response) => answer(shop, request, response);
@@ -15,16 +15,16 @@ export async function open({ port = 0, securePort = 0 }) {
     secure = createSecureServer(certificate(), serve);
   await new Promise((done) => plain.listen(port, "127.0.0.1", done));
   await new Promise((done) => secure.listen(securePort, "127.0.0.1", done));
-  /** The address of a path at one of the shop's hosts. */
+  /** The URL of a path at one of the shop's hosts. */
   shop.at = (host, path = "/") => `http://${host}:${plain.address().port}${path}`;
   shop.secureAt = (host, path = "/") => `https://${host}:${secure.address().port}${path}`;
-  /** Puts a page up; returns its path. */
+  /** Adds a page; returns its path. */
   shop.page = (html) => {
     const path = `/page-${shop.pages.size + 1}`;
     shop.pages.set(path, html);
     return path;
   };
-  /** The page of a partner's link: the first that was put up. */
+  /** The page of a partner's link: the first one added. */
   shop.landing = () => shop.at("www.shop.localhost", "/page-1");
   shop.close = () =>
     Promise.all(
@@ -44,7 +44,7 @@ function answer(shop, request, response) {
   response.writeHead(html ? 200 : 404, { "content-type": "text/html; charset=utf-8" }).end(html ?? "");
 }
 
-/** What is posted is an order, as a checkout session would be made of it. */
+/** Records a POST as an order, like a checkout session created from it. */
 async function take(shop, request, response) {
   let text = "";
   for await (const piece of request) text += piece;

@@ -1,11 +1,11 @@
-// A stand-in for the API, as far as the browser script sees it. What it does is what the script expects of a server;
-// it forgets everything when it stops.
+// A simulation of the API for the browser script: it behaves as the script expects of a server, and stores its state in
+// memory.
 //
 //   node tests/browser/stand_in.mjs [PORT]     alone, with the key pk_test and the partners ada and bob
 //
-// POST /affiliate/visits    204 unless the token (or, as `stx_ref`, the visit) is known; else which visit stands
-// POST /affiliate/signups   202, whatever comes
-// POST /affiliate/identify  202, whatever comes
+// POST /affiliate/visits    204 unless the token (or, with `stx_ref`, the visit) is known; else the attributed visit
+// POST /affiliate/signups   202 for any input
+// POST /affiliate/identify  202 for any input
 // GET  /r/{token}?key=      302 to the partner's page, with the visit in `stx_ref`
 // GET  /stx.js              web/stx.js
 import { randomBytes } from "node:crypto";
@@ -23,7 +23,7 @@ export const PARTNERS = {
   bob: { id: "aff_bob", name: "Bob Bemer", first_name: "Bob" },
 };
 
-/** Listens on loopback. `allows` says of an origin whether the program has it; `landing` is where `/r/` leads. */
+/** Listens on loopback. `allows` returns whether an origin is allowed; `landing` is the target of `/r/`. */
 export async function start({ port = 0, key = "pk_test", allows = () => true, landing = () => "/" } = {}) {
   const program = {
     key,
@@ -35,7 +35,7 @@ export async function start({ port = 0, key = "pk_test", allows = () => true, la
     methods: new Set(),
   };
   const arrivals = new EventEmitter();
-  /** The next request to a path: its headers and its text. */
+  /** Waits for the next request to a path: its headers and body. */
   program.arrival = async (path) => (await once(arrivals, path))[0];
   const server = createServer((request, response) => {
     answer(program, arrivals, request, response).catch((error) => response.destroy(error));
@@ -68,11 +68,11 @@ async function answer(program, arrivals, request, response) {
   }
   if (request.method == "POST" && url.pathname == "/affiliate/visits") {
     if (!allowed)
-      return json(response, 403, { error: { code: "forbidden", message: "not an origin of the program" } });
+      return json(response, 403, { error: { code: "forbidden", message: "origin is not allowed" } });
     return visit(program, JSON.parse(text), response);
   }
   if (request.method == "GET" && url.pathname.startsWith("/r/")) return redirect(program, url, response);
-  json(response, 404, { error: { code: "not_found", message: "nothing here" } });
+  json(response, 404, { error: { code: "not_found", message: "not found" } });
 }
 
 async function body(request) {
@@ -80,7 +80,7 @@ async function body(request) {
   let bytes = 0;
   for await (const piece of request) {
     bytes += piece.length;
-    if (bytes > BODY_BYTES_MAX) throw new Error("a body that is too large");
+    if (bytes > BODY_BYTES_MAX) throw new Error("body too large");
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString();
@@ -95,7 +95,7 @@ function visit(program, told, response) {
   json(response, 200, { referral: known.id, affiliate: known.affiliate, expires_at: known.expires_at });
 }
 
-/** The visit that stands after a click: the first there was, or this one. */
+/** The visit that gets the credit after a click: the first one or this one. */
 function click(program, told) {
   const affiliate = PARTNERS[String(told.token).toLowerCase()];
   if (!affiliate) return null;
@@ -107,7 +107,7 @@ function click(program, told) {
   return made;
 }
 
-/** They reach a browser only where the script is served below the site's own address. */
+/** Browsers store these only if the script is served below the site's own address. */
 function cookies({ id, affiliate, expires_at }, { visitor, domain, url }) {
   const until = `; Path=/; SameSite=Lax${url.startsWith("https:") ? "; Secure" : ""}${domain ? `; Domain=${domain}` : ""}`;
   const visitorUntil = new Date(Date.now() + 396 * DAY_MS);

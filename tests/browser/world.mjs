@@ -1,4 +1,4 @@
-// What a case sees: a browser that knows nobody yet, the shop, the API, and the examples of docs/STX.md.
+// The environment of a case: a browser without state, the shop, the API, and the examples of docs/STX.md.
 import { readFileSync } from "node:fs";
 
 const DOCUMENT = new URL("../../docs/STX.md", import.meta.url);
@@ -6,7 +6,7 @@ const PATIENCE_MS = 10_000;
 
 export class World {
   constructor({ context, shop, program }) {
-    // `strange`: what a page threw, or asked the visitor; no case expects any.
+    // `strange`: uncaught errors and dialogs of pages; no case expects any.
     Object.assign(this, { context, shop, program, requests: [], strange: [] });
     context.setDefaultTimeout(PATIENCE_MS);
     this.heard = {
@@ -19,8 +19,8 @@ export class World {
     context.clock.install = (...how) => ((this.hasClock = true), install.apply(context.clock, how));
   }
 
-  /** The browser is another case's from now on, and knows nobody: a new one for each is most of the time they take.
-   *  False: it had a clock of its own put in, which stays, and is closed. */
+  /** Resets the browser for the next case; starting a new one would take most of the time.
+   *  Returns false after closing it if the case installed a fake clock, which cannot be removed. */
   async leave() {
     for (const [what, hear] of Object.entries(this.heard)) this.context.off(what, hear);
     if (this.hasClock) return this.context.close().then(() => false);
@@ -31,18 +31,18 @@ export class World {
     return true;
   }
 
-  /** The tag, with these attributes beside the key. */
+  /** The script tag, with further attributes besides the key. */
   tag(attributes = {}, src = this.program.url + "/stx.js") {
     const all = Object.entries({ "data-key": this.program.key, ...attributes });
     return `<script async src="${src}" ${all.map(([name, value]) => `${name}="${value}"`).join(" ")}></script>`;
   }
 
-  /** What stands before the tag in docs/STX.md. */
+  /** The stub before the tag in docs/STX.md. */
   get stub() {
     return this.example("The tag").split("<script async")[0];
   }
 
-  /** The examples of a section of docs/STX.md in a language, for this shop and this API. */
+  /** The examples of a section of docs/STX.md in a language, adapted to this shop and API. */
   example(section, language = "html") {
     const part = readFileSync(DOCUMENT, "utf8").split(`\n## ${section}\n`)[1].split("\n## ")[0];
     const blocks = [...part.matchAll(/^```(\w*)\n(.*?)^```/gms)].filter(([, of]) => of == language);
@@ -54,17 +54,17 @@ export class World {
       .replaceAll("https://shop.example.org", this.shop.at("other.localhost", ""));
   }
 
-  /** Puts a page up; returns its path. */
+  /** Adds a page; returns its path. */
   page(head = this.stub + this.tag(), body = "") {
     return this.shop.page(`<!doctype html><meta charset="utf-8"><title>A page</title>${head}<body>${body}</body>`);
   }
 
-  /** A partner's link to it. */
+  /** The page's path with a partner's token. */
   linked(to) {
     return `${to}?via=${this.program.tokens[0]}`;
   }
 
-  /** Opens a path of the shop, at its usual host, or an address, and waits until it is loaded. */
+  /** Opens a path at the shop's usual host, or a URL, and waits until it is loaded. */
   async visit(to = this.page(), { page, waitUntil = "load", before } = {}) {
     const here = page ?? (await this.context.newPage());
     if (before) await before(here);
@@ -72,7 +72,7 @@ export class World {
     return here;
   }
 
-  /** What a page knows when it is ready. */
+  /** Referral and affiliate of a page once `stx.ready` fires. */
   known(page) {
     return page.evaluate(async () => {
       await stx.ready;
@@ -80,7 +80,7 @@ export class World {
     });
   }
 
-  /** What was sent to `/affiliate/{what}`: the bodies, in their order. */
+  /** Bodies that were sent to `/affiliate/{what}`, in order. */
   told(what) {
     return this.requestsTo(what).map((request) => JSON.parse(request.postData()));
   }
@@ -91,13 +91,13 @@ export class World {
     );
   }
 
-  /** The cookies that a host sees, by name. */
+  /** The cookies of a host, by name. */
   async cookies(host = "www.shop.localhost") {
     const all = await this.context.cookies([this.shop.at(host), this.shop.secureAt(host)]);
     return Object.fromEntries(all.map((cookie) => [cookie.name, cookie]));
   }
 
-  /** Answers what is asked of the API in its place: with a status and a body, or (null) never. */
+  /** Answers requests to the API: with a status and a body, or (null) never. */
   answerVisits(status, body = "") {
     return this.context.route(
       "**/affiliate/visits",

@@ -1,7 +1,9 @@
-//! Names that others rely on: error codes, event names, metrics, configuration keys, the command line. Each list is a file beside this one; `UPDATE_GOLDEN=1` writes them anew. A name that goes or changes breaks
-//! somebody's program, dashboard or stored data: only add.
+//! Names that users rely on: error codes, event names, metrics, configuration keys, the command line.
+//!
+//! Each list is a golden file in this directory; `UPDATE_GOLDEN=1` rewrites them. A name that is removed or changed
+//! breaks somebody's program, dashboard or stored data, so names may only be added.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -18,7 +20,7 @@ fn expect(file: &str, names: impl IntoIterator<Item = String>) {
     }
     let golden = std::fs::read_to_string(&path).unwrap();
     let gone: Vec<_> = golden.lines().filter(|line| !names.iter().any(|name| name == line)).collect();
-    assert!(gone.is_empty(), "{file}: these are gone or have changed: {gone:#?}");
+    assert!(gone.is_empty(), "{file}: names were removed or changed: {gone:#?}");
     assert!(text == golden, "{file}: names were added; run again with UPDATE_GOLDEN=1");
 }
 
@@ -39,7 +41,7 @@ fn metrics() {
     expect("metrics.txt", postrider::metric_help::names().map(|(name, kind)| format!("{name} {kind}")));
 }
 
-/// The sample configuration documents every key; another test holds that.
+/// Keys of the sample configuration. tests/configuration.rs checks that the sample documents every key.
 #[test]
 fn configuration_keys() {
     let sample = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("etc/postrider.toml")).unwrap();
@@ -60,7 +62,7 @@ fn configuration_keys() {
     expect("configuration-keys.txt", keys);
 }
 
-/// Every command with its arguments and flags; what is said about them may change.
+/// Every command with its arguments and flags. Help texts are not part of the contract.
 #[test]
 fn command_line() {
     let mut lines = Vec::new();

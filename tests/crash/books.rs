@@ -1,4 +1,4 @@
-//! The books: what the API says of every email.
+//! Reads all emails and their `email.delivered` events from the API.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::ledger::Booked;
 
-/// A client of the API over one connection.
+/// An API client on one keep-alive connection.
 struct Api<'a> {
     stream: BufReader<TcpStream>,
     key: &'a str,
@@ -23,7 +23,7 @@ impl Api<'_> {
         let mut status = String::new();
         loop {
             let mut line = String::new();
-            assert!(self.stream.read_line(&mut line).await.unwrap() > 0, "{path}: hung up");
+            assert!(self.stream.read_line(&mut line).await.unwrap() > 0, "{path}: connection closed");
             let line = line.trim_end().to_ascii_lowercase();
             if line.is_empty() {
                 break;
@@ -49,10 +49,10 @@ impl Api<'_> {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a string")).to_owned()
 }
 
-/// Reads all pages of the account's emails, and the events of each.
+/// Reads all pages of the account's emails, and the events of each email.
 pub(crate) async fn read(api: SocketAddr, key: &str) -> Vec<Booked> {
     let stream = TcpStream::connect(api).await.unwrap();
     stream.set_nodelay(true).unwrap();
@@ -64,7 +64,7 @@ pub(crate) async fn read(api: SocketAddr, key: &str) -> Vec<Booked> {
         for email in page["emails"].as_array().unwrap() {
             let subject = text(&email["subject"]);
             let token = subject.strip_prefix("token ").and_then(|token| token.parse().ok());
-            let token = token.unwrap_or_else(|| panic!("nobody handed this in: {email}"));
+            let token = token.unwrap_or_else(|| panic!("no client submitted this email: {email}"));
             let id = text(&email["id"]);
             let delivered = api.delivered(&id).await;
             books.push(Booked { id, token, status: text(&email["status"]), delivered });

@@ -1,16 +1,16 @@
-//! Chance with a seed (SplitMix64): one seed, one run.
+//! Seeded random numbers (SplitMix64): the same seed gives the same run.
 
-/// What the moments are drawn with.
+/// The random number generator.
 pub(crate) struct Dice(u64);
 
 impl Dice {
-    /// From `CRASH_SEED`, else always the same.
+    /// Seeds the generator from `CRASH_SEED`, default 1.
     pub(crate) fn seeded() -> (Self, u64) {
         let seed = std::env::var("CRASH_SEED").map_or(1, |seed| seed.parse().expect("CRASH_SEED is a number"));
         (Self(seed), seed)
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A random number from `low` to `high`, both included.
     pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;

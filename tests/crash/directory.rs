@@ -1,9 +1,9 @@
-//! A data directory, seen from outside: what stands in its files, and damage done to them.
+//! Inspects the files of a data directory from outside the server, and damages them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Every regular file under a directory, with its bytes.
+/// All regular files below a directory, with their bytes.
 pub(crate) fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -18,31 +18,31 @@ pub(crate) fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
-/// The log's segments, oldest first.
+/// Log segments, oldest first.
 pub(crate) fn segments(data: &Path) -> Vec<PathBuf> {
     let store = contents(&data.join("store"));
     store.into_keys().filter(|path| path.extension().is_some_and(|ending| ending == "seg")).collect()
 }
 
-/// Where the bytes of a file end that are not zero: what follows is room set aside.
+/// Length of a file without its trailing zeros (preallocated space).
 pub(crate) fn used_bytes(file: &Path) -> usize {
     std::fs::read(file).unwrap().iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 
-/// Where the groups of a segment begin, by the mark that each begins with (no message here holds it).
+/// Offsets of the commit groups of a segment, found by their magic bytes. No test message contains these.
 pub(crate) fn groups(file: &Path) -> Vec<usize> {
     let found = std::fs::read(file).unwrap();
     found.windows(4).enumerate().filter(|(_, bytes)| bytes == b"grp1").map(|(at, _)| at).collect()
 }
 
-/// Makes other bytes of some in a file.
+/// Flips bits in a range of bytes of a file. A second call restores them.
 pub(crate) fn garble(file: &Path, at: usize, bytes: usize) {
     let mut found = std::fs::read(file).unwrap();
     found[at..at + bytes].iter_mut().for_each(|byte| *byte ^= 0x5A);
     std::fs::write(file, found).unwrap();
 }
 
-/// Cuts a file off.
+/// Truncates a file to a length.
 pub(crate) fn cut(file: &Path, bytes: usize) {
     let file = std::fs::File::options().write(true).open(file).unwrap();
     file.set_len(bytes as u64).unwrap();

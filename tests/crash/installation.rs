@@ -1,8 +1,8 @@
-//! An installation: a directory with a configuration, and the real program run on it.
+//! An installation: a data directory, its configuration, and the real program running on it.
 //!
-//! Readiness is the program's own word: `READY=1` to the socket that systemd would listen on. What the
-//! program says goes to a file per start, shown when something is not as wanted. A [`Server`] that is
-//! dropped is killed, so that a test that fails leaves nothing running.
+//! The program is ready when it sends `READY=1` to the socket that `NOTIFY_SOCKET` names (sd_notify). Its stderr is
+//! written to one file per start and shown when a test fails. A [`Server`] is killed when it is dropped, so that a
+//! failed test leaves no process running.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -17,35 +17,33 @@ use tempfile::TempDir;
 use tokio::net::UnixDatagram;
 use tokio::process::{Child, Command};
 
-/// Who sends.
+/// Owner of the account that sends.
 pub(crate) const OWNER: &str = "owner@acme.example";
-/// From where.
+/// Sending domain of the account.
 pub(crate) const DOMAIN: &str = "acme.example";
-/// How long anything is waited for that must come.
+/// Timeout for anything that must happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
-/// Ports are taken from below those that the system gives to outgoing connections: while a server is
-/// down, no connection of ours may happen to sit on its port.
+/// Lowest port used. All ports lie below the ephemeral range: while a server is stopped, no outgoing connection can
+/// take its port.
 const PORT_FIRST: u32 = 10_000;
-/// How many there are.
+/// Number of ports to choose from.
 const PORTS: u32 = 22_000;
 
-/// A directory with a configuration.
+/// A data directory with its configuration.
 pub(crate) struct Installation {
     directory: TempDir,
-    /// The relay listener.
     pub(crate) relay: SocketAddr,
-    /// The API.
+    /// Address of the API listener.
     pub(crate) api: SocketAddr,
     smarthost: SocketAddr,
     starts: usize,
 }
 
-/// A program that ended by itself.
+/// A server process that exited by itself.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// How.
     pub(crate) status: ExitStatus,
-    /// All that it said.
+    /// Its stderr.
     pub(crate) said: String,
 }
 
@@ -56,7 +54,7 @@ pub(crate) struct Server {
 }
 
 impl Installation {
-    /// A new one that hands all mail to `smarthost`, with its account and domain.
+    /// Creates an installation with an account and a domain that sends all mail to `smarthost`. Returns the API key.
     pub(crate) async fn found(smarthost: SocketAddr) -> (Self, Server, String) {
         let mut installation = Self::bare(smarthost);
         let server = installation.start().await;
@@ -75,7 +73,7 @@ impl Installation {
         installation
     }
 
-    /// Writes a configuration of this data directory.
+    /// Writes a configuration for this data directory.
     pub(crate) fn configure(&self, name: &str, relay: SocketAddr, api: SocketAddr, delivery: &str) -> PathBuf {
         let text = format!(
             "hostname = \"out.postrider.example\"\ndata_dir = {:?}\n[api]\nlisten = \"{api}\"\nrate_limit = \"off\"\n[[relay]]\n\
@@ -89,12 +87,12 @@ impl Installation {
         file
     }
 
-    /// Where the server keeps everything.
+    /// The data directory.
     pub(crate) fn data(&self) -> PathBuf {
         self.directory.path().join("data")
     }
 
-    /// Its configuration.
+    /// Path of the main configuration file.
     pub(crate) fn config(&self) -> PathBuf {
         self.directory.path().join("postrider.toml")
     }
@@ -110,7 +108,7 @@ impl Installation {
         Server { child, said }
     }
 
-    /// Starts the server, says whom a signal goes to, and returns when it says that it is ready, or ends.
+    /// Starts the server and passes its process id to `spawned`. Returns once the server is ready or has exited.
     pub(crate) async fn run(&mut self, config: &Path, spawned: impl FnOnce(Pid)) -> Result<Server, Ended> {
         let ready = self.directory.path().join(format!("ready-{}", self.starts));
         let socket = UnixDatagram::bind(&ready).unwrap();
@@ -128,26 +126,26 @@ impl Installation {
         tokio::select! {
             () = waiting => Ok(server),
             status = server.child.wait() => Err(Ended { status: status.unwrap(), said: server.said() }),
-            () = tokio::time::sleep(PATIENCE) => panic!("it is not ready:\n{}", server.said()),
+            () = tokio::time::sleep(PATIENCE) => panic!("the server is not ready:\n{}", server.said()),
         }
     }
 
-    /// Starts the server; returns when it says that it is ready.
+    /// Starts the server and waits until it is ready.
     pub(crate) async fn start(&mut self) -> Server {
         let started = self.run(&self.config(), |_| ()).await;
-        started.unwrap_or_else(|ended| panic!("it did not start: {}\n{}", ended.status, ended.said))
+        started.unwrap_or_else(|ended| panic!("the server did not start: {}\n{}", ended.status, ended.said))
     }
 
-    /// Runs a server that must not come to serve; gives its end.
+    /// Starts a server that must refuse to run. Returns its exit status and output.
     pub(crate) async fn refusal(&mut self, config: Option<&Path>) -> Ended {
         let config = config.map_or_else(|| self.config(), Path::to_owned);
         match self.run(&config, |_| ()).await {
-            Ok(server) => panic!("it serves, where it must not:\n{}", server.said()),
+            Ok(server) => panic!("the server started although it must refuse:\n{}", server.said()),
             Err(ended) => ended,
         }
     }
 
-    /// Asks as the operator; gives what was printed, and whether it went well.
+    /// Runs an admin command. Returns whether it succeeded, and its JSON output.
     pub(crate) async fn ask(&self, words: &[&str]) -> (bool, Value) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
         command.arg("admin").args(words).arg("--config").arg(self.config()).arg("--json");
@@ -158,7 +156,7 @@ impl Installation {
         (output.status.success(), answer)
     }
 
-    /// Asks as the operator, and it must go well.
+    /// Runs an admin command that must succeed. Returns its JSON output.
     pub(crate) async fn admin(&self, words: &[&str]) -> Value {
         let (done, answer) = self.ask(words).await;
         assert!(done, "{words:?}: {answer}");
@@ -167,26 +165,24 @@ impl Installation {
 }
 
 impl Server {
-    /// Whom a signal goes to.
     pub(crate) fn pid(&self) -> Pid {
         let pid = self.child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         pid.expect("a process that was not waited for")
     }
 
-    /// Sends a signal.
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).unwrap();
     }
 
-    /// Waits for its end, however that comes.
+    /// Waits for the process to exit.
     pub(crate) async fn end(mut self) -> ExitStatus {
         match tokio::time::timeout(PATIENCE, self.child.wait()).await {
             Ok(status) => status.unwrap(),
-            Err(_) => panic!("it does not end:\n{}", self.said()),
+            Err(_) => panic!("the server does not exit:\n{}", self.said()),
         }
     }
 
-    /// Tells it to stop; it must do so with exit code 0.
+    /// Sends SIGTERM; the server must exit with code 0.
     pub(crate) async fn stop(self) {
         self.signal(Signal::TERM);
         let said = self.said.clone();
@@ -203,8 +199,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A loopback address that nobody listens on. Where the search begins depends on the process and on
-/// how often it was asked, so that tests beside this one rarely meet.
+/// An unused loopback address. The search starts at a port that depends on the process id and the number of calls, so
+/// that concurrent tests rarely try the same port.
 pub(crate) fn free_address() -> SocketAddr {
     static ASKED: AtomicU32 = AtomicU32::new(0);
     let first = std::process::id().wrapping_mul(61).wrapping_add(ASKED.fetch_add(1, Ordering::Relaxed) * 7);

@@ -1,19 +1,21 @@
-//! What clients and the mail host saw, message by message, and what must follow from it.
+//! Records what the clients and the mail host observed for each message, and checks the invariants.
 //!
 //! ```text
-//! begun ─► dotted ─► acknowledged (id)        at the client: the final dot goes out; its 250 is read
-//!              └───► refused                  the reply was not 250
-//! arrived, over a connection                  at the mail host: the final dot was read, body whole
+//! begun ─► dotted ─► acknowledged (id)        client: the final dot is sent; its 250 is read
+//!              └───► refused                  client: the reply was not 250
+//! arrived, over a connection                  mail host: the final dot was read, the body is complete
 //! ```
 //!
-//! One lock orders everything, and the signal is sent under it: what stands in the ledger at that
-//! moment is what was seen before the kill.
+//! One mutex orders all records, and the signal is sent while it is locked: the ledger then holds exactly what was
+//! observed before the kill.
 //!
-//! The rules, in [`Ledger::settle`]: what was acknowledged is booked under its id, delivered, and
-//! arrived at each recipient. What is booked had its final dot sent, stands in the books once, and
-//! arrived. What was refused was put off (4yz) and is not booked. What arrived is booked. It arrived
-//! again only if a kill cut the connection whose last message it was: so duplicates are at most the
-//! connections that were open at the kills.
+//! Invariants, checked by [`Ledger::settle`]:
+//!
+//! - An acknowledged message is in the API under its id, delivered, and arrived at each recipient.
+//! - A message in the API had its final dot sent, is listed once, and arrived.
+//! - A refused message got a 4yz reply and is not in the API.
+//! - An arrived message is in the API. It arrived twice only if a kill cut the connection whose last message it was:
+//!   there are at most as many duplicates as connections open at the kills.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -24,23 +26,23 @@ use tokio::sync::watch;
 
 use crate::installation::PATIENCE;
 
-/// The number that makes a message unique; stands in its subject.
+/// The number that identifies a message; it is part of the subject.
 pub(crate) type Token = u64;
-/// A message for one of its recipients.
+/// A message and one of its recipients.
 pub(crate) type Delivery = (Token, String);
-/// A connection to the mail host.
+/// Index of a connection to the mail host.
 pub(crate) type Line = usize;
 
-/// When a signal falls.
+/// The event at which a signal is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// A client has read its 250.
+    /// A client has read the 250 after its final dot.
     Acknowledged,
-    /// The mail host has read a final dot, and said nothing yet.
+    /// The mail host has read a final dot and has not replied yet.
     Arrived,
 }
 
-/// What is known of a message at the client.
+/// State of a message at its client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fate {
     Begun,
@@ -52,7 +54,7 @@ enum Fate {
 #[derive(Debug, Default)]
 struct Connection {
     open: bool,
-    /// Open when the server was killed.
+    /// True if it was open when the server was killed.
     cut: bool,
     last: Option<Delivery>,
 }
@@ -75,27 +77,25 @@ struct State {
     fuse: Option<Fuse>,
 }
 
-/// An email as the books show it.
+/// An email as the API shows it.
 #[derive(Debug)]
 pub(crate) struct Booked {
-    /// Its id.
     pub(crate) id: String,
-    /// Its subject's number.
+    /// The number in its subject.
     pub(crate) token: Token,
-    /// Its status.
     pub(crate) status: String,
-    /// To whom it was delivered, by its events, one entry each.
+    /// Recipients of its `email.delivered` events, one entry per event.
     pub(crate) delivered: Vec<String>,
 }
 
-/// What a run came to.
+/// Counts of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Figures {
     pub(crate) begun: usize,
     pub(crate) acknowledged: usize,
     /// Final dot sent, no reply read.
     pub(crate) unconfirmed: usize,
-    /// … and booked nevertheless.
+    /// Of the unconfirmed messages, those that the API lists.
     pub(crate) unconfirmed_booked: usize,
     pub(crate) refused: usize,
     /// Deliveries of acknowledged messages that did not arrive.
@@ -119,14 +119,14 @@ impl fmt::Display for Figures {
     }
 }
 
-/// To whom a message goes: every fourth to two, over four domains in all.
+/// Recipients of a message: every fourth message has two. There are four domains in all.
 pub(crate) fn recipients(token: Token) -> Vec<String> {
     let first = format!("ada@d{}.example", token % 4);
     let second = (token % 4 == 1).then(|| "bob@d2.example".to_owned());
     [first].into_iter().chain(second).collect()
 }
 
-/// The ledger.
+/// Observations of the clients and of the mail host.
 pub(crate) struct Ledger {
     state: Mutex<State>,
     changed: watch::Sender<()>,
@@ -147,7 +147,7 @@ impl Ledger {
         made
     }
 
-    /// A new message.
+    /// Records a new message.
     pub(crate) fn begin(&self) -> Token {
         self.with(|state| {
             let token = state.fates.len() as Token;
@@ -156,12 +156,12 @@ impl Ledger {
         })
     }
 
-    /// Its final dot goes out now.
+    /// Records that the client sends the final dot now.
     pub(crate) fn dot(&self, token: Token) {
         self.with(|state| state.fates.insert(token, Fate::Dotted));
     }
 
-    /// Its 250 was read.
+    /// Records that the client read the 250.
     pub(crate) fn acknowledge(&self, token: Token, id: &str) {
         self.with(|state| {
             state.fates.insert(token, Fate::Acknowledged(id.to_owned()));
@@ -170,13 +170,13 @@ impl Ledger {
         });
     }
 
-    /// Another reply was read.
+    /// Records that the client read another reply than 250.
     pub(crate) fn refuse(&self, token: Token, reply: &str) {
         println!("message {token} refused: {reply}");
         self.with(|state| state.fates.insert(token, Fate::Refused(reply.to_owned())));
     }
 
-    /// The mail host was connected to.
+    /// Records a new connection to the mail host.
     pub(crate) fn open(&self) -> Line {
         self.with(|state| {
             state.connections.push(Connection { open: true, ..Connection::default() });
@@ -184,12 +184,12 @@ impl Ledger {
         })
     }
 
-    /// The connection has ended.
+    /// Records that a connection to the mail host has ended.
     pub(crate) fn close(&self, line: Line) {
         self.with(|state| state.connections[line].open = false);
     }
 
-    /// A message arrived whole.
+    /// Records that a complete message arrived.
     pub(crate) fn arrive(&self, line: Line, delivery: Delivery) {
         self.with(|state| {
             state.connections[line].last = Some(delivery.clone());
@@ -198,12 +198,12 @@ impl Ledger {
         });
     }
 
-    /// Whether the mail host puts this delivery off: every tenth message, once.
+    /// Returns whether the mail host defers this delivery: every tenth message, once.
     pub(crate) fn puts_off(&self, delivery: &Delivery) -> bool {
         delivery.0 % 10 == 3 && self.with(|state| state.put_off.insert(delivery.clone()))
     }
 
-    /// Sends a signal to the server at the `left`-th moment from now.
+    /// Sends a signal to the server at the `left`-th event from now.
     pub(crate) fn light(&self, moment: Moment, left: u64, pid: Pid, signal: Signal) {
         self.state().fuse = Some(Fuse { moment, left, pid, signal });
     }
@@ -216,22 +216,22 @@ impl Ledger {
             }
         };
         if tokio::time::timeout(PATIENCE, waiting).await.is_err() {
-            panic!("waited in vain for {what}; {}", self.figures());
+            panic!("timed out waiting for {what}; {}", self.figures());
         }
     }
 
-    /// Waits for so many more acknowledgements.
+    /// Waits for `more` further acknowledgements.
     pub(crate) async fn more_acknowledged(&self, more: u64) {
         let wanted = self.state().acknowledged + more;
         self.wait_for("acknowledgements", |state| state.acknowledged >= wanted).await;
     }
 
-    /// Waits until everything acknowledged has arrived.
+    /// Waits until every acknowledged message has arrived.
     pub(crate) async fn all_arrived(&self) {
-        self.wait_for("what was acknowledged to arrive", |state| state.missing().next().is_none()).await;
+        self.wait_for("acknowledged messages to arrive", |state| state.missing().next().is_none()).await;
     }
 
-    /// What was counted so far.
+    /// Counts so far.
     pub(crate) fn figures(&self) -> Figures {
         let state = self.state();
         let count = |wanted: fn(&Fate) -> bool| state.fates.values().filter(|fate| wanted(fate)).count();
@@ -248,7 +248,7 @@ impl Ledger {
         }
     }
 
-    /// Compares the ledger with the books; gives the figures and every rule that is broken.
+    /// Compares the ledger with the emails in the API. Returns the counts and all broken invariants.
     pub(crate) fn settle(&self, books: &[Booked]) -> (Figures, Vec<String>) {
         let mut figures = self.figures();
         let state = self.state();
@@ -265,9 +265,9 @@ impl Ledger {
             let booked = by_token.get(token);
             match fate {
                 Fate::Acknowledged(id) if booked.is_none_or(|booked| booked.id != *id) => {
-                    broken.push(format!("acknowledged as {id}, in the books: {booked:?}"));
+                    broken.push(format!("acknowledged as {id}, in the API: {booked:?}"));
                 }
-                // "Not now", so that the client comes again; it is a phantom if it is booked too.
+                // A 4yz reply makes the client retry. `faults_of` reports it if the API lists the message anyway.
                 Fate::Refused(reply) if !reply.starts_with('4') => {
                     broken.push(format!("refused for good: {reply}"));
                 }
@@ -277,7 +277,7 @@ impl Ledger {
         }
         for (delivery, lines) in &state.arrivals {
             if !by_token.contains_key(&delivery.0) {
-                broken.push(format!("arrived and not booked: {delivery:?}"));
+                broken.push(format!("arrived but not in the API: {delivery:?}"));
             }
             let excused = lines.iter().filter(|line| state.excuses(**line, delivery)).count();
             if excused + 1 < lines.len() {
@@ -289,7 +289,7 @@ impl Ledger {
 }
 
 impl State {
-    /// A moment has come; the last one that is counted sends the signal.
+    /// Counts an event down; the last one sends the signal.
     fn burn(&mut self, moment: Moment) {
         let Some(fuse) = self.fuse.as_mut().filter(|fuse| fuse.moment == moment) else { return };
         fuse.left = fuse.left.saturating_sub(1);
@@ -312,18 +312,18 @@ impl State {
             .filter(|delivery| !self.arrivals.contains_key(delivery))
     }
 
-    /// Whether the connection was cut off with this as its last message.
+    /// Returns whether a kill cut the connection while this was its last message.
     fn excuses(&self, line: Line, delivery: &Delivery) -> bool {
         let connection = &self.connections[line];
         connection.cut && connection.last.as_ref() == Some(delivery)
     }
 
-    /// What is wrong with an email in the books.
+    /// All problems of an email that the API lists.
     fn faults_of(&self, booked: &Booked) -> Vec<String> {
         let mut faults = Vec::new();
         match self.fates.get(&booked.token) {
             Some(Fate::Acknowledged(_) | Fate::Dotted) => {}
-            other => faults.push(format!("a phantom, at its client {other:?}: {booked:?}")),
+            other => faults.push(format!("never submitted completely (client state {other:?}): {booked:?}")),
         }
         let mut delivered = booked.delivered.clone();
         delivered.sort();
@@ -332,14 +332,14 @@ impl State {
         }
         for recipient in recipients(booked.token) {
             if !self.arrivals.contains_key(&(booked.token, recipient)) {
-                faults.push(format!("booked as delivered, and never arrived: {booked:?}"));
+                faults.push(format!("marked as delivered but never arrived: {booked:?}"));
             }
         }
         faults
     }
 }
 
-/// A message acknowledged and arrived, over a connection that no kill cut; and the books of it.
+/// A message that was acknowledged and arrived over a connection that no kill cut, and its email in the API.
 fn one_delivered() -> (Ledger, Booked) {
     let ledger = Ledger::new();
     let (token, line) = (ledger.begin(), ledger.open());
@@ -351,11 +351,11 @@ fn one_delivered() -> (Ledger, Booked) {
 }
 
 #[test]
-fn the_ledger_sees_every_broken_rule() {
+fn the_ledger_detects_every_broken_invariant() {
     let broken = |ledger: &Ledger, books: &[Booked]| ledger.settle(books).1.join("; ");
     let (ledger, booked) = one_delivered();
     assert_eq!(broken(&ledger, std::slice::from_ref(&booked)), "");
-    assert!(broken(&ledger, &[]).contains("acknowledged as msg_0, in the books: None"));
+    assert!(broken(&ledger, &[]).contains("acknowledged as msg_0, in the API: None"));
     ledger.arrive(0, (0, recipients(0).remove(0)));
     assert!(broken(&ledger, std::slice::from_ref(&booked)).contains("arrived 2 times"), "no kill cut it");
 
@@ -366,7 +366,7 @@ fn the_ledger_sees_every_broken_rule() {
 
     let (ledger, booked) = one_delivered();
     let never = Booked { id: "msg_1".into(), token: ledger.begin(), ..one_delivered().1 };
-    assert!(broken(&ledger, &[booked, never]).contains("a phantom, at its client Some(Begun)"));
+    assert!(broken(&ledger, &[booked, never]).contains("never submitted completely (client state Some(Begun))"));
 
     let (ledger, booked) = one_delivered();
     let lost = ledger.begin();

@@ -1,7 +1,7 @@
-//! Clients that hand in messages one after the other, as fast as they are taken.
+//! SMTP clients that submit messages as fast as the server accepts them.
 //!
-//! The envelope is pipelined, the final dot goes out by itself, so that the ledger knows before it may
-//! have been seen. A client whose connection breaks waits for the server's next life.
+//! The envelope is pipelined. The final dot is written separately, so that the ledger records the message before the
+//! server can have read the dot. A client whose connection breaks waits until the server runs again.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use tokio::task::JoinSet;
 use crate::installation::PATIENCE;
 use crate::ledger::{Ledger, Token, recipients};
 
-/// Which life of the server it is; clients stop when it is over.
+/// Number of the server's current start. Clients stop at `Over`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Life {
     Number(usize),
     Over,
 }
 
-/// The clients at work.
+/// The running clients.
 pub(crate) struct Load {
     life: watch::Sender<Life>,
     clients: JoinSet<()>,
 }
 
 impl Load {
-    /// Starts so many clients; they wait for the first life.
+    /// Starts the clients; they wait until the server runs for the first time.
     pub(crate) fn start(clients: usize, relay: SocketAddr, ledger: &Arc<Ledger>) -> Self {
         let life = watch::Sender::new(Life::Number(0));
         let mut all = JoinSet::new();
@@ -39,7 +39,7 @@ impl Load {
         Self { life, clients: all }
     }
 
-    /// The server is up (again).
+    /// Reports that the server runs (again).
     pub(crate) fn go(&self) {
         self.life.send_modify(|life| {
             if let Life::Number(number) = life {
@@ -48,7 +48,7 @@ impl Load {
         });
     }
 
-    /// Lets each client finish its message and go.
+    /// Lets each client finish its current message, then stops it.
     pub(crate) async fn end(mut self) {
         self.life.send_replace(Life::Over);
         while let Some(client) = tokio::time::timeout(PATIENCE, self.clients.join_next()).await.unwrap() {
@@ -64,7 +64,7 @@ async fn submit(relay: SocketAddr, ledger: &Ledger, mut life: watch::Receiver<Li
         if now == Life::Over {
             return;
         }
-        // Whatever ends the session: the next one waits for another life.
+        // Reconnect only after the next start of the server, whatever ended the session.
         if let Ok(stream) = TcpStream::connect(relay).await {
             stream.set_nodelay(true).unwrap();
             let _ = talk(BufReader::new(stream), ledger, &life).await;
@@ -73,7 +73,7 @@ async fn submit(relay: SocketAddr, ledger: &Ledger, mut life: watch::Receiver<Li
     }
 }
 
-/// Ends with the server's first word that is not as wanted.
+/// Submits messages until an unexpected reply, a broken connection, or the end of the load.
 async fn talk(mut stream: BufReader<TcpStream>, ledger: &Ledger, life: &watch::Receiver<Life>) -> Option<()> {
     reply(&mut stream, "220").await?;
     say(&mut stream, "EHLO client.example\r\n").await?;
@@ -107,7 +107,7 @@ async fn say(stream: &mut BufReader<TcpStream>, text: &str) -> Option<()> {
     stream.get_mut().write_all(text.as_bytes()).await.ok()
 }
 
-/// A whole reply's last line, if it begins as wanted. A line that was cut off is none.
+/// Reads a complete reply. Returns its last line if it begins with `wanted`; a truncated line counts as none.
 async fn reply(stream: &mut BufReader<TcpStream>, wanted: &str) -> Option<String> {
     loop {
         let mut line = String::new();
@@ -127,7 +127,7 @@ fn stuffed(message: &str) -> String {
     message.replace("\r\n.", "\r\n..")
 }
 
-/// The body that belongs to a token: most are small; every eighth fills many pages of the log.
+/// The body for a token: most are small; every eighth fills many pages of the log.
 pub(crate) fn body(token: Token) -> String {
     let lines = if token.is_multiple_of(8) { 1_000 } else { 10 + token % 20 };
     let mut body = String::from(".this line begins with a dot\r\n");

@@ -1,17 +1,17 @@
-//! Crashes: the real program, killed in the middle of its work, loses nothing that it acknowledged.
+//! Crash tests: the server is killed while it works and must lose no message that it acknowledged.
 //!
 //! ```text
 //! clients (load.rs) ─► postrider serve (installation.rs) ─► mail host (sink.rs)
-//!      │ begun, dotted, acknowledged          │ SIGKILL        │ arrived
+//!      │ begun, dot sent, acknowledged        │ SIGKILL        │ arrived
 //!      └───────────────► ledger.rs ◄──────────┴────────────────┘
-//!                           │ compared, message by message, with the API's books (books.rs)
+//!                           │ compared, message by message, with the emails in the API (books.rs)
 //! ```
 //!
-//! A signal falls at a counted moment: at the n-th acknowledgement, or at the n-th arrival before its
-//! reply is written, so that runs of one seed kill in the same places of the dialog. What must hold is
-//! said in [`ledger`]; `CRASH_KILLS=200` kills more often, `CRASH_SEED` at other moments.
+//! A signal is sent at a counted event: at the nth acknowledgement, or at the nth arrival before its reply is written.
+//! Runs with the same seed therefore kill at the same points of the SMTP dialog. [`ledger`] states the invariants.
+//! `CRASH_KILLS=200` sets the number of kills, `CRASH_SEED` the seed.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on ends")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod books;
 mod dice;

@@ -1,7 +1,7 @@
-//! The mail host: takes everything whole, and puts every tenth message off once.
+//! The mail host: accepts every message and defers every tenth one once.
 //!
-//! It speaks just enough SMTP for a pipelining client. A message arrives when its final dot was read;
-//! the ledger hears of it before the reply is written.
+//! It implements enough SMTP for a pipelining client. A message counts as arrived once its final dot was read; the
+//! ledger records it before the reply is written.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::ledger::{Ledger, Line, Token};
 use crate::load::body;
 
-/// Starts on a free port of loopback; ends with the runtime.
+/// Starts the mail host on a free loopback port. It runs until the runtime ends.
 pub(crate) async fn start(ledger: &Arc<Ledger>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -23,7 +23,7 @@ pub(crate) async fn start(ledger: &Arc<Ledger>) -> SocketAddr {
             let ledger = Arc::clone(&ledger);
             tokio::spawn(async move {
                 let line = ledger.open();
-                // A connection that breaks has said all that it will say.
+                // A broken connection needs no handling.
                 let _ = talk(stream, &ledger, line).await;
                 ledger.close(line);
             });
@@ -75,7 +75,7 @@ async fn talk(stream: TcpStream, ledger: &Ledger, connection: Line) -> Option<()
     }
 }
 
-/// The token of a message, whose body must be the one that was handed in.
+/// Returns the token of a message and checks that its body arrived unchanged.
 fn whole(content: &str) -> Token {
     let (head, found) = content.split_once("\r\n\r\n").expect("a header and a body");
     let subject = head.lines().find_map(|line| line.strip_prefix("Subject: token "));
@@ -84,7 +84,7 @@ fn whole(content: &str) -> Token {
     token
 }
 
-/// The content up to the final dot; none when the connection ends before it.
+/// Reads the content up to the final dot, or `None` if the connection ends before it.
 async fn content(read: &mut (impl AsyncBufReadExt + Unpin)) -> Option<String> {
     let mut content = String::new();
     loop {

@@ -1,4 +1,4 @@
-//! The stories: killed under load, stopped under load, started twice, started on a damaged log.
+//! The crash tests: SIGKILL under load, SIGTERM under load, a second server, a damaged log.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::ledger::{Figures, Ledger, Moment};
 use crate::load::Load;
 use crate::{books, sink};
 
-/// Clients at once.
+/// Concurrent clients.
 const CLIENTS: usize = 8;
-/// Kills when nothing else is asked.
+/// Default number of kills.
 const KILLS: u64 = 6;
 
-/// A server under load, and the ledger of it.
+/// A server under load, and its ledger.
 struct Scene {
     installation: Installation,
     api_key: String,
@@ -34,7 +34,7 @@ impl Scene {
         (Self { installation, api_key, ledger, load }, server)
     }
 
-    /// Lets everything drain, and compares the ledger with the books.
+    /// Waits until the queue is empty, then compares the ledger with the API.
     async fn settle(self, server: Server) -> (Installation, Figures) {
         let Self { installation, api_key, ledger, load } = self;
         load.end().await;
@@ -50,7 +50,7 @@ impl Scene {
     }
 }
 
-/// Waits until nothing is in the queue: asking is how one sees it from outside.
+/// Polls the admin command until the queue is empty.
 async fn empty_queue(installation: &Installation) {
     let waiting = async {
         loop {
@@ -64,16 +64,16 @@ async fn empty_queue(installation: &Installation) {
 }
 
 #[tokio::test]
-async fn killed_under_load_it_loses_nothing() {
+async fn sigkill_under_load_loses_no_acknowledged_message() {
     let kills = std::env::var("CRASH_KILLS").map_or(KILLS, |kills| kills.parse().expect("a number"));
     let (mut dice, seed) = Dice::seeded();
     let (mut scene, server) = Scene::open().await;
-    // Killed with nothing under way, what the operator was told to be done stays done.
+    // After a kill without load, the account and domain that the admin commands created are still there.
     server.signal(Signal::KILL);
     server.end().await;
     for _ in 0..kills {
         let moment = if dice.between(0, 1) == 0 { Moment::Acknowledged } else { Moment::Arrived };
-        // Some kills fall while it delivers what the last one left behind, before it is even ready.
+        // Some kills happen while the server delivers the backlog of the last kill, before it is ready.
         let soon = dice.between(0, 3) == 0;
         let left = dice.between(1, if soon { 5 } else { 380 });
         let (ledger, config) = (Arc::clone(&scene.ledger), scene.installation.config());
@@ -85,7 +85,7 @@ async fn killed_under_load_it_loses_nothing() {
             }
             Err(ended) => ended.status,
         };
-        assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "it ended by itself: {status}");
+        assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "the server was not killed: {status}");
     }
     let server = scene.installation.start().await;
     scene.load.go();
@@ -97,7 +97,7 @@ async fn killed_under_load_it_loses_nothing() {
 }
 
 #[tokio::test]
-async fn stopped_under_load_it_ends_well_and_repeats_nothing() {
+async fn sigterm_under_load_exits_0_without_loss_or_duplicates() {
     const STOPS: u64 = 3;
     let (mut dice, seed) = Dice::seeded();
     let (mut scene, mut server) = Scene::open().await;
@@ -117,7 +117,7 @@ async fn stopped_under_load_it_ends_well_and_repeats_nothing() {
 }
 
 #[tokio::test]
-async fn a_stop_at_the_moment_it_is_ready_ends_well() {
+async fn sigterm_right_after_ready_exits_0() {
     let (mut scene, server) = Scene::open().await;
     server.stop().await;
     for _ in 0..5 {
@@ -126,7 +126,7 @@ async fn a_stop_at_the_moment_it_is_ready_ends_well() {
 }
 
 #[tokio::test]
-async fn a_second_server_on_the_directory_is_refused() {
+async fn a_second_server_on_the_same_directory_is_refused() {
     let (mut scene, server) = Scene::open().await;
     let other = scene.installation.configure("second.toml", free_address(), free_address(), "");
     let ended = scene.installation.refusal(Some(&other)).await;
@@ -134,13 +134,14 @@ async fn a_second_server_on_the_directory_is_refused() {
     assert!(ended.said.contains("in use by another process"), "{}", ended.said);
     let (sound, answer) = scene.installation.ask(&["store", "check"]).await;
     assert!(sound && answer["sound"] == true, "the running server checks its store: {answer}");
-    // The first one noticed nothing: it takes mail, and answers the operator.
+    // The first server is not affected: it accepts mail and answers admin commands.
     scene.load.go();
     scene.ledger.more_acknowledged(20).await;
     scene.settle(server).await;
 }
 
-/// A server that was killed with mail in its queue, which no destination was asked for yet.
+/// A server killed with mail in its queue. Delivery was paused, so that nothing was attempted. Returns the number of
+/// acknowledged messages.
 async fn killed_with_a_full_queue() -> (Scene, u64) {
     let (mut scene, server) = Scene::open().await;
     server.stop().await;
@@ -159,11 +160,11 @@ async fn refuses_to_call_it_sound(installation: &Installation) {
     assert!(!sound && answer["sound"] == false && answer["faults"][0]["fault"].is_string(), "{answer}");
 }
 
-/// Nothing is served, the file is named, and no byte of the log has changed.
+/// Asserts that the server refuses to start, names the damaged file, and changes no byte of the log.
 async fn is_refused(installation: &mut Installation, damaged: &std::path::Path) {
     let log_of = |installation: &Installation| {
         let mut found = directory::contents(&installation.data());
-        // redb marks its file as open; what it holds stays, as the restart shows.
+        // redb sets its dirty flag on open; the later restart shows that its contents are intact.
         found.retain(|path, _| path.extension().is_none_or(|ending| ending != "redb"));
         found
     };
@@ -173,20 +174,20 @@ async fn is_refused(installation: &mut Installation, damaged: &std::path::Path) 
     let named = damaged.file_name().unwrap().to_str().unwrap();
     assert!(ended.said.contains(named) && ended.said.contains("acknowledged data is damaged"), "{}", ended.said);
     let after = log_of(installation);
-    assert!(before == after, "the directory was touched: {:?} and {:?}", before.keys(), after.keys());
+    assert!(before == after, "the directory was modified: {:?} and {:?}", before.keys(), after.keys());
 }
 
 #[tokio::test]
-async fn a_log_garbled_in_its_middle_is_refused_and_left_alone() {
+async fn a_corrupt_group_in_the_log_is_refused_and_not_modified() {
     let (mut scene, _) = killed_with_a_full_queue().await;
     let log = directory::segments(&scene.installation.data()).pop().expect("a segment");
-    // The last group but one: a later one proves that it was whole once.
+    // The last group but one: the group after it proves that it was once complete.
     let groups = directory::groups(&log);
     let middle = groups[groups.len() - 2];
     directory::garble(&log, middle, 100);
     is_refused(&mut scene.installation, &log).await;
     refuses_to_call_it_sound(&scene.installation).await;
-    // With the bytes put back, everything is there.
+    // After the bytes are restored, all messages are there.
     directory::garble(&log, middle, 100);
     let server = scene.installation.start().await;
     scene.load.go();
@@ -196,11 +197,11 @@ async fn a_log_garbled_in_its_middle_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_log_that_lost_what_a_checkpoint_counts_on_is_refused_and_left_alone() {
+async fn a_log_truncated_behind_its_checkpoint_is_refused_and_not_modified() {
     let (mut scene, _) = killed_with_a_full_queue().await;
     let (relay, api) = (scene.installation.relay, scene.installation.api);
     scene.installation.configure("postrider.toml", relay, api, "paused = true\n");
-    // A stop is a checkpoint: nothing is replayed after it, the bodies stay in the log.
+    // A clean stop writes a checkpoint: nothing is replayed afterwards, and the bodies stay in the log.
     let server = scene.installation.start().await;
     let queue = scene.installation.admin(&["queue", "list"]).await;
     assert!(queue["tasks"].as_array().unwrap().len() >= 40, "{queue}");

@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-"""Everybody who may abuse a server does so at once; a paying customer goes on sending, and is measured.
+"""Several abusers attack a server at once while a paying customer keeps sending; the customer's latency is measured.
 
-    POSTRIDER=target/release/postrider tests/drills/abuse.py              a minute of abuse, against a minute of peace
-    POSTRIDER=target/debug/postrider tests/drills/abuse.py --seconds 8 --idle 1000    a short one
-    tests/drills/abuse.py --only idle slow                                some of them
+    POSTRIDER=target/release/postrider tests/drills/abuse.py              one minute without and one minute with abuse
+    POSTRIDER=target/debug/postrider tests/drills/abuse.py --seconds 8 --idle 1000    a short run
+    tests/drills/abuse.py --only idle slow                                only these abusers
 
-Flow: start a server with a name server, a customer and four tenants; measure the customer's sends, by SMTP submission
-and by the API, in peace; start the abusers, each a process of its own; measure the same again; stop. The abusers:
+Flow: start a server with a name server, a customer and four tenants; measure the customer's sends by SMTP submission
+and by the API without abuse; start the abusers, one process each; measure again; stop. The abusers:
 
     slow         16 addresses at the MX listener, each with an unfinished message of 24 MB
     idle         many idle sessions at the MX listener, 48 from an address
-    guess        wrong SMTP logins, from the customer's own address
-    zone         mail to the MX listener whose SPF and DKIM names lead to a zone of the largest answers
+    guess        wrong SMTP logins from the customer's own address
+    zone         mail to the MX listener whose SPF and DKIM names are in a zone with answers of maximum size
     processor    a tenant whose payment processor answers with the largest and most nested JSON
-    import       a tenant on the free plan who imports suppressions without end
-    verify       a tenant who has a domain verified without end, whose name servers it names
+    import       a tenant on the free plan who keeps importing suppressions
+    verify       a tenant who keeps verifying a domain whose name servers the tenant controls
 
-Exits with 1 when a send of the customer's failed, the server took more memory than the bound, or its log tells of a
-panic. The times are printed: p99 under abuse is to stay within twice that in peace.
+Exits with 1 if a send of the customer fails, the server uses more memory than allowed, or its log contains a panic. The
+latencies are printed: p99 under abuse should stay within twice the value without abuse.
 """
 
 import argparse
@@ -46,16 +46,16 @@ from receiving import BALANCER, DOMAIN, Server  # noqa: E402
 MB = 1 << 20
 SLOW, SLOW_BYTES = 16, 24 * MB
 SESSIONS_EACH = 48
-# How often each abuser comes: a bound on the load that the abusers themselves are for a machine of two cores.
+# Actions per second of each abuser; limits the load that the abusers themselves put on a machine of two cores.
 A_SECOND = {"zone": 10, "processor": 5, "import": 2, "verify": 50, "guess": 10}
-# Connections by which the hostile processor's events come.
+# Connections that send the hostile processor's events.
 PROCESSOR_EVENTS = 4
 SENDS_A_SECOND = 20
 HOSTILE = "hostile.net"
 
 
 class HostileNames(NameServer):
-    """Answers for a zone whose every name has as many addresses, or as long a text, as a message can hold."""
+    """Answers for a zone in which every name has as many addresses, or as long a text, as a message can hold."""
 
     def answer(self, question, room):
         name = question[12:].split(b"\0", 1)[0]
@@ -66,7 +66,7 @@ class HostileNames(NameServer):
         header = struct.unpack("!H", question[:2])[0]
         asked = question[12 : at + 4]
         if room < 65_000:
-            # Comes again over TCP.
+            # Truncated: the resolver repeats the query over TCP.
             return struct.pack("!6H", header, 0x8780, 1, 0, 0, 0) + asked
         head = b"\xc0\x0c" + struct.pack("!HHI", kind, 1, 86_400)
         if kind == 16:
@@ -88,8 +88,8 @@ def loopback(number):
 
 
 def connect(port, number):
-    """A connection of a client with an address of its own, most in a /24 of their own, for a /24 has a share too: a
-    balancer says so, for loopback is trusted more."""
+    """Connects as a client with an address of its own, mostly in a /24 of its own, since limits also apply per /24. The
+    address is given in a PROXY header, because loopback has more rights."""
     made = socket.create_connection(("127.0.0.1", port), 10, (BALANCER, 0))
     made.settimeout(10)
     made.sendall(b"PROXY TCP4 198.18.%d.%d 127.0.0.1 1 25\r\n" % (number % 250, number // 250 % 250 + 1))
@@ -97,7 +97,7 @@ def connect(port, number):
 
 
 def paced(name, once):
-    """Does it again and again, so often a second, whatever comes of it."""
+    """Repeats an action at the abuser's rate and ignores its errors."""
     while True:
         begun = time.monotonic()
         try:
@@ -114,7 +114,7 @@ def lines(made, *said):
 
 
 def slow(server):
-    """Messages that never end; whoever is cut off comes again."""
+    """Sends messages that never end; reconnects after each disconnect."""
     open_ones = {}
     chunk = b"x" * 76 + b"\r\n"
     while True:
@@ -133,7 +133,7 @@ def slow(server):
 
 
 def idle(server, sessions):
-    """Sessions that say nothing; whoever is sent away comes again."""
+    """Opens idle sessions; reconnects after each disconnect."""
     open_ones = {}
     while True:
         for number in range(sessions):
@@ -224,7 +224,7 @@ def unchecked():
 
 
 def customer(server, seconds, results):
-    """Sends by SMTP and by the API in turns, and tells how long each took, in milliseconds."""
+    """Sends by SMTP and by the API alternately and reports the latencies in milliseconds."""
     took = {"smtp": [], "api": []}
     failed = []
     message = f"From: shop@{DOMAIN}\r\nTo: a@dest.example\r\nSubject: receipt\r\n\r\n" + "Thank you.\r\n" * 200
@@ -271,7 +271,7 @@ def quantiles(times):
 
 
 class Abused(Server):
-    """A server with submission, a customer, and tenants who mean no good."""
+    """A server with submission, a customer and hostile tenants."""
 
     def __init__(self, binary, base, names):
         self.submission = free_port()
@@ -282,7 +282,7 @@ class Abused(Server):
             "[webhooks]\nallow_http = true\nallow_private_destinations = true\n"
         )
         super().__init__(binary, base, names, more)
-        # The customer is the owner of the domain that takes mail in.
+        # The customer owns the domain that receives mail.
         self.port = self.api
         self.password = self.credential()
         self.tenants = {
@@ -321,7 +321,7 @@ def drill(args, base):
         process = multiprocessing.Process(target=abuse, args=of, name=name, daemon=True)
         process.start()
         at_work.append(process)
-    # Those with many sessions need some time to open them.
+    # Opening many sessions takes some time.
     time.sleep(args.warm_up)
     under, failed_under = measure(server, args.seconds)
     at_rest = [process.name for process in at_work if not process.is_alive()]
@@ -330,21 +330,21 @@ def drill(args, base):
     server.sampler = sampler
     rss, ended = server.rss, server.end()
     names.close()
-    faults = failed[:5] + failed_under[:20] + [f"the abuser {name} ended by itself" for name in at_rest]
+    faults = failed[:5] + failed_under[:20] + [f"the abuser {name} exited early" for name in at_rest]
     log = server.log.read_text(errors="replace")
     if "panic" in log:
-        faults.append("the log tells of a panic: " + log[log.index("panic") - 200 :][:600])
+        faults.append("the log contains a panic: " + log[log.index("panic") - 200 :][:600])
     if ended != 0:
-        faults.append(f"the server ended with {ended}")
+        faults.append(f"the server exited with {ended}")
     if max(rss) > args.mib_max:
-        faults.append(f"{max(rss):.0f} MiB in memory, and {args.mib_max} are the bound")
+        faults.append(f"{max(rss):.0f} MiB of memory, limit {args.mib_max}")
     print(f"{'':<8}{'':>8}{'sends':>8}{'p50 ms':>10}{'p99 ms':>10}{'max ms':>10}{'p99 ratio':>12}")
     for way in ("smtp", "api"):
-        for when, figures in (("peace", before[way]), ("abuse", under[way])):
+        for when, figures in (("before", before[way]), ("abuse", under[way])):
             ratio = f"{figures['p99'] / before[way]['p99']:.2f}"
             print(f"{way:<8}{when:>8}{figures['count']:>8}{figures['p50']:>10.1f}{figures['p99']:>10.1f}{figures['max']:>10.1f}{ratio:>12}")
-    print(f"failed sends: {len(failed)} in peace, {len(failed_under)} under abuse")
-    print(f"in memory: {rss[0]:.0f} MiB at first, {max(rss):.0f} at most, {rss[-1]:.0f} at last")
+    print(f"failed sends: {len(failed)} before the abuse, {len(failed_under)} under abuse")
+    print(f"memory: {rss[0]:.0f} MiB at first, {max(rss):.0f} at most, {rss[-1]:.0f} at the end")
     for fault in faults:
         print("FAULT", fault)
     return len(faults)
@@ -352,14 +352,14 @@ def drill(args, base):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=60, help="how long each measurement takes")
+    parser.add_argument("--seconds", type=int, default=60, help="seconds per measurement")
     parser.add_argument("--warm-up", type=int, default=15, help="seconds between the abusers' start and the measurement")
     parser.add_argument("--idle", type=int, default=10_000, help="idle sessions at the MX listener")
-    parser.add_argument("--mib-max", type=int, default=1_024, help="the bound on the server's memory")
+    parser.add_argument("--mib-max", type=int, default=1_024, help="limit for the server's memory")
     parser.add_argument("--only", nargs="*", help="the abusers, by name")
     args = parser.parse_args()
     if "POSTRIDER" not in os.environ:
-        parser.error("POSTRIDER names the binary")
+        parser.error("set POSTRIDER to the binary")
     multiprocessing.set_start_method("fork")
     with tempfile.TemporaryDirectory() as base:
         faults = drill(args, Path(base))

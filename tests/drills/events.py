@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Product events with automations of three steps, and the server killed (-9) again and again meanwhile.
+"""Product events that start automations of three steps, while the server is killed (-9) repeatedly.
 
     POSTRIDER=target/release/postrider tests/drills/events.py               10,000 events
-    POSTRIDER=target/debug/postrider tests/drills/events.py --events 400    a short one
+    POSTRIDER=target/debug/postrider tests/drills/events.py --events 400    a short run
     tests/drills/events.py --postgres 3                                     three nodes on one PostgreSQL
 
-Flow: start a server (or nodes on a PostgreSQL of the drill's own), a sink for mail and a receiver of webhooks;
-make an automation (condition, delay, send_email) and a webhook for all events; post events with idempotency
-keys, each until it is answered; kill and start the server (one of the nodes) meanwhile; wait until no run is
-under way and no delivery waits; then compare what was answered, what the runs say, what the books of the emails
-say, what the stream of events says, what the receiver got and what the sink got. Exits with 1 and the differences when an event was lost or counted twice,
-a run is not completed, a step was taken twice, or a webhook never came.
+Flow: start a server (or nodes on a private PostgreSQL), a mail sink and a webhook receiver; create an automation
+(condition, delay, send_email) and a webhook for all events; post events with idempotency keys, each until it gets a
+response; meanwhile kill and restart the server (or one of the nodes); wait until no run is active and no webhook
+delivery is pending; then compare the responses, the runs, the emails, the event stream, the received webhooks and the
+received mail. Exits with 1 and the differences if an event is lost or counted twice, a run is not completed, a step is
+executed twice, or a webhook is never received.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from nodes import Postgres, Sink, free_port, until  # noqa: E402
 OWNER, DOMAIN = "owner@acme.example", "acme.example"
 CLIENTS = 8
 PATIENCE_S = 600
-# What follows from each event, by type: one run of three steps, of which one sends one email.
+# Events of each type that follow from one posted event: one run of three steps, one of which sends one email.
 WANTED = {
     "automation.started": 1,
     "automation.step_completed": 3,
@@ -48,7 +48,7 @@ WANTED = {
 
 
 class Server:
-    """A postrider that dies often."""
+    """A postrider that is killed repeatedly."""
 
     def __init__(self, directory, sink, store="", beside=None):
         directory.mkdir(exist_ok=True)
@@ -57,7 +57,7 @@ class Server:
         self.log = directory / "log"
         self.data = directory / "data"
         if beside:
-            # The nodes of a cluster share their key.
+            # The nodes of a cluster share their secret key.
             self.data.mkdir()
             shutil.copy(beside.data / "secret.key", self.data / "secret.key")
         self.config.write_text(f"""
@@ -84,7 +84,7 @@ allow_private_destinations = true
 
     def is_ready(self):
         if self.process.poll() is not None:
-            raise SystemExit(f"the server ended: {self.log.read_text()[-2000:]}")
+            raise SystemExit(f"the server exited: {self.log.read_text()[-2000:]}")
         try:
             return call(self.port, None, "GET", "/healthz")[0] == 200
         except (OSError, http.client.HTTPException):
@@ -100,7 +100,7 @@ allow_private_destinations = true
 
 
 def call(port, key, method, path, body=None, **headers):
-    """One request on a connection of its own: its status and what it was answered."""
+    """One request on its own connection. Returns the status and the JSON body."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -117,7 +117,7 @@ def call(port, key, method, path, body=None, **headers):
 
 
 class Receiver:
-    """Takes webhooks, checks their signature, and refuses some, as receivers do."""
+    """Receives webhooks, checks their signatures, and refuses some, as real receivers do."""
 
     def __init__(self):
         self.got = collections.defaultdict(collections.Counter)
@@ -163,7 +163,7 @@ class Receiver:
 
 
 class Load:
-    """Posts each event until it is answered."""
+    """Posts each event until it gets a response."""
 
     def __init__(self, servers, key, count):
         self.servers, self.key = servers, key
@@ -220,7 +220,7 @@ def automation():
 
 
 def pages(server, key, path, name):
-    """All items of a list."""
+    """All items of a paged list."""
     cursor = None
     while True:
         status, answer = call(server.port, key, "GET", f"{path}limit=100" + (f"&cursor={cursor}" if cursor else ""))
@@ -233,7 +233,7 @@ def pages(server, key, path, name):
 
 
 def drill(args, base):
-    """Runs it; the differences found."""
+    """Runs the drill. Returns the differences and the number of kills."""
     sink, receiver = Sink(), Receiver()
     database, store = None, ""
     if args.postgres:
@@ -262,7 +262,7 @@ def drill_on(args, place, peers):
     def ask(method, path, body=None):
         status, answer = call(server.port, key, method, path, body)
         if status != 200:
-            raise SystemExit(f"{method} {path} was answered {status}: {answer}")
+            raise SystemExit(f"{method} {path} returned {status}: {answer}")
         return answer
 
     receiver.secret = ask("POST", "/webhooks", {"url": receiver.url})["secret"]
@@ -298,15 +298,15 @@ def drill_on(args, place, peers):
         return ask("GET", f"/automations/{made['id']}")["automation"]["counts"]
 
     until(lambda: not (counts()["running"] + counts()["waiting"]), "the runs", PATIENCE_S)
-    say("no run is under way")
+    say("no run is active")
     total = args.events * sum(WANTED.values())
     until(lambda: sum(map(len, receiver.got.values())) >= total, "the webhooks", PATIENCE_S)
-    say("every webhook came")
+    say("every webhook was received")
     found = list(differences(args, server, key, (load, receiver, sink, made["id"], counts())))
     for server in servers:
         server.process.send_signal(signal.SIGTERM)
         if server.process.wait() != 0:
-            found.append(f"a server did not end well: see {server.log}")
+            found.append(f"a server did not exit with 0: see {server.log}")
     return found, kills
 
 
@@ -318,9 +318,9 @@ def differences(args, server, key, facts):
         yield f"{args.events} events have {len(ids)} ids"
     stored = list(pages(server, key, "/events?name=order.paid&", "events"))
     if len(stored) != args.events or {event["id"] for event in stored} != ids:
-        yield f"{len(stored)} events are stored, {len(ids)} were answered"
+        yield f"{len(stored)} events are stored, {len(ids)} got a response"
     if wrong := [n for n, answer in load.answers.items() if answer["matched_automations"] != 1]:
-        yield f"{len(wrong)} events matched something else than one automation: {wrong[:5]}"
+        yield f"{len(wrong)} events did not match exactly one automation: {wrong[:5]}"
     if counts["completed"] != args.events or counts["failed"] or counts["cancelled"]:
         yield f"counts: {counts}"
     runs = list(pages(server, key, f"/automations/{automation_id}/runs?", "runs"))
@@ -338,20 +338,20 @@ def differences(args, server, key, facts):
         stream[event["type"]][event["id"]] += 1
     for kind, each in WANTED.items():
         if len(stream[kind]) != each * args.events or max(stream[kind].values(), default=1) > 1:
-            yield f"the stream has {sum(stream[kind].values())} {kind}, of {len(stream[kind])} ids"
+            yield f"the stream has {sum(stream[kind].values())} {kind} with {len(stream[kind])} ids"
         if set(receiver.got[kind]) != set(stream[kind]):
-            yield f"{len(set(stream[kind]) - set(receiver.got[kind]))} {kind} never came by webhook"
+            yield f"{len(set(stream[kind]) - set(receiver.got[kind]))} {kind} were never received by webhook"
     if receiver.forged:
-        yield f"{receiver.forged} signatures were wrong"
+        yield f"{receiver.forged} webhook signatures were invalid"
 
 
 def main():
     parser = argparse.ArgumentParser(description="Events, automations and webhooks under kill -9.")
     parser.add_argument("--events", type=int, default=10_000)
-    parser.add_argument("--pause", type=float, default=2.0, help="seconds between kills, about")
-    parser.add_argument("--kills-after", type=int, default=3, help="kills when all events are in")
+    parser.add_argument("--pause", type=float, default=2.0, help="approximate seconds between kills")
+    parser.add_argument("--kills-after", type=int, default=3, help="kills after all events are posted")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--postgres", type=int, default=0, metavar="NODES", help="so many nodes on one PostgreSQL")
+    parser.add_argument("--postgres", type=int, default=0, metavar="NODES", help="number of nodes on one PostgreSQL")
     args = parser.parse_args()
     base = Path(tempfile.mkdtemp(prefix="events-"))
     base.chmod(0o755)
@@ -360,7 +360,7 @@ def main():
         print(f"!! {difference}")
     if found:
         raise SystemExit(f"see {base}")
-    print(f"{args.events} events, {kills} kills: every run completed, every step once, every webhook came")
+    print(f"{args.events} events, {kills} kills: every run completed, every step once, every webhook received")
     subprocess.run(["rm", "-r", base], check=True)
 
 

@@ -1,12 +1,12 @@
-"""What a payment processor tells of a shop in a year: people, what they buy, and what becomes of their money.
+"""The events of a payment processor for one year of a shop: customers, their purchases, refunds and disputes.
 
-A history is made from a seed: the people first, since partners refer them before anybody pays, then two acts of
-events in the order in which they happened. Between the acts partners are paid. What is made once here is sent by
-`ledger.py` again and again, in whatever order.
+A history is generated from a seed: first the people, since partners refer them before anybody pays, then two acts of
+events in chronological order. Partners are paid between the acts. `ledger.py` sends each history many times, in
+different orders.
 
-It stays within what a ledger can make of events in any order (completions-affiliate.md, I9): a customer has one
-invoice where only the first earns, buys within the months that earn, is brought by one partner, and is excluded by
-its invoices alone.
+The history contains only what a ledger can compute independently of the order of events (completions-affiliate.md, I9):
+a customer has one invoice where only the first one earns, buys within the months that earn, is referred by one partner,
+and is excluded by its invoices only.
 """
 
 import collections
@@ -14,11 +14,11 @@ import json
 import random
 
 DAY = 86_400
-# The shop's prices; what they earn is in `ledger.py`.
+# Products of the shop; their commission rates are in `ledger.py`.
 PRODUCTS = ["team", "solo", "setup", "gift", "fixed"]
-# Who brings: a token each, and what share of the customers is theirs.
+# Partners: a token each, and the weight of their share of customers.
 SELLERS = {"ada": 8, "bea": 5, "cyd": 3, "dan": 3, "eve": 3, "fay": 2, "gus": 3, "hal": 3}
-# By which way a customer becomes a partner's.
+# How a customer is attributed to a partner.
 WAYS = {
     "id": 8,            # the API names the customer
     "email": 6,         # the API names the address
@@ -28,9 +28,9 @@ WAYS = {
     "subscription": 4,  # the subscription's metadata name the visit
     "invoice": 3,       # the invoices' metadata name the visit
     "guest": 3,         # checkouts without a customer or an invoice name the referral
-    "nobody": 5,        # nobody brought it
-    "before": 2,        # it had bought before it was referred
-    "self": 2,          # the partner itself, by another spelling
+    "nobody": 5,        # not referred
+    "before": 2,        # bought before the referral
+    "self": 2,          # the partner's own address in another spelling
 }
 VISITS = {"checkout", "signup", "subscription", "invoice", "many"}
 REFERRALS = {"id", "email", "metadata", "guest", "before", "self"}
@@ -41,28 +41,28 @@ def chosen(dice, weights):
 
 
 class Person:
-    """Somebody who buys."""
+    """A customer."""
 
     def __init__(self, dice, number, way=None):
         self.number, self.way = number, way or chosen(dice, WAYS)
         self.id, self.subscription = f"cus_{number}", f"sub_{number}"
         self.seller = chosen(dice, SELLERS)
         self.email = f"c{number}@home{number}.example"
-        # The address that it is referred by need not be the one that it pays with.
+        # The referral's address may differ from the customer's address at the processor.
         self.known_as = f"m{number}@work{number}.example" if self.way == "metadata" else self.email
         if self.way == "self":
             self.known_as = self.email = f"{self.seller}+{number}@partners-{self.seller}.example"
         self.currency = chosen(dice, {"usd": 12, "eur": 4, "jpy": 2, "kwd": 1, "isk": 1})
-        # The processor's shapes before and since its version of 2025-03-31.
+        # Object shapes of the processor's API before or since version 2025-03-31.
         self.is_old = dice.random() < 0.45
-        # What is known when the program was set up: a visit's or a referral's id takes its place.
+        # Placeholder for the id of the visit or referral, which exists only after the program is set up.
         self.mark = f"@{number}@"
 
     def metadata(self, *ways):
         return {"stx_referral": self.mark} if self.way in ways else {}
 
     def api(self):
-        """Whom the API is told of, if it is."""
+        """The referral that is sent to the API, or `None`."""
         if self.way not in REFERRALS:
             return None
         told = {"token": self.seller, "email": self.known_as, "sub_id": f"s{self.number % 3}"}
@@ -70,7 +70,7 @@ class Person:
 
 
 class Charge:
-    """A payment of an invoice, or of a checkout, and what was refunded of it."""
+    """A payment of an invoice or a checkout, and its refunds."""
 
     def __init__(self, name, amount, person, invoice=None):
         self.id, self.intent, self.amount = f"ch_{name}", f"pi_{name}", amount
@@ -107,17 +107,17 @@ class Charge:
 
 
 class History:
-    """People, and two acts of events: `(id, body)` in their order."""
+    """People, and two acts of events as `(id, body)` in chronological order."""
 
     def __init__(self, seed, size, start):
         self.dice, self.start = random.Random(f"history {seed}"), start
         self.seed, self.told, self.count = seed, [], 0
         self.people, self.charges = [], []
-        # Inquiries that no act ends: what they ask about stays as it is.
+        # Inquiries that stay open: the lines of their charges stay pending.
         self.asked = set()
-        # Events that take many commits.
+        # Events that need many commits.
         self.heavy = set()
-        # When subscriptions were made.
+        # Creation times of subscriptions.
         self.begun = {}
         first = size * 9 // 10
         if size >= 400:
@@ -129,12 +129,12 @@ class History:
         self.acts.append(self.act())
 
     def act(self):
-        """What was told since the last act, in its order."""
+        """The events since the last act, in chronological order."""
         told, self.told = sorted(self.told, key=lambda event: event[0]), []
         return [(event["id"], json.dumps(event)) for _, event in told]
 
     def name(self, marks):
-        """Puts what the server made in the place of the marks."""
+        """Replaces the placeholders by the ids that the server created."""
         for number, act in enumerate(self.acts):
             for mark, made in marks.items():
                 act = [(id, body.replace(mark, made)) for id, body in act]
@@ -147,7 +147,7 @@ class History:
         self.told.append((int(at), {**event, "data": {"object": thing}}))
         return id
 
-    # A life.
+    # Life of a customer.
 
     def live(self, person):
         self.people.append(person)
@@ -157,7 +157,7 @@ class History:
         self.begin(person, at)
         if person.way == "before":
             return self.buy(person, self.start - 30 * DAY)
-        # Where only the first sale earns it must be clear which one that is.
+        # Where only the first sale earns, there must be only one.
         sales = 1 if person.seller == "dan" else self.dice.choice([1, 1, 2, 2, 3, 5])
         for nth in range(sales):
             paid_at = at + nth * 30 * DAY + self.dice.randrange(60, 7_200)
@@ -167,7 +167,7 @@ class History:
         self.end(person, at + sales * 30 * DAY)
 
     def many(self, person, invoices):
-        """Somebody who buys very often, and is found to be a partner's when all is paid."""
+        """A customer with very many invoices who is attributed to a partner after all of them are paid."""
         self.people.append(person)
         at = self.start + 20 * DAY
         person.seller, person.is_old = "bea", False
@@ -192,7 +192,7 @@ class History:
         subscription = self.subscribed(person, person.subscription, "trialing", at)
         if self.dice.random() < 0.5:
             self.tell(at, "customer.subscription.created", subscription)
-            # A trial's invoice comes to nothing.
+            # A trial has an invoice of zero.
             self.buy(person, at, f"{person.number}_trial", is_free=True)
         else:
             self.tell(at, "customer.subscription.created", {**subscription, "status": "incomplete"})
@@ -208,7 +208,7 @@ class History:
         elif fate < 0.35:
             self.tell(at, "customer.subscription.updated", {**subscription, "status": "unpaid", "ended_at": None})
         elif fate < 0.55:
-            # Another one, before or after it: who is back without having paid has left all the same.
+            # A second subscription, before or after the end of the first: without a payment it does not undo the churn.
             other_at = at - DAY if fate < 0.45 else at + DAY
             other = self.subscribed(person, f"{person.subscription}_b", "active", other_at)
             self.tell(other_at, "customer.subscription.created", other)
@@ -249,7 +249,7 @@ class History:
             if self.dice.random() < 0.6:
                 self.become([charge], at)
 
-    # A sale.
+    # Sales.
 
     def amount(self, person):
         amount = self.dice.choice([490, 1_900, 4_999, 10_001, 25_000, 123_456, 900_000])
@@ -257,7 +257,7 @@ class History:
         return amount * 100 if person.currency == "isk" else amount
 
     def buy(self, person, paid_at, name=None, is_first=False, is_free=False):
-        """An invoice that was paid, and the charges that paid it."""
+        """A paid invoice and the charges that paid it."""
         id, paid_at = f"in_{name or person.number}", int(paid_at)
         invoice = {
             "id": id, "object": "invoice", "customer": person.id, "customer_email": person.email,
@@ -278,13 +278,13 @@ class History:
         return charges
 
     def sums(self, person, is_free):
-        """Lines, taxes and totals, in the shape of the customer."""
+        """Lines, taxes and totals in the customer's API shape."""
         net = tax = 0
         rate, inclusive = self.dice.choice([(0, False), (0, False), (20, False), (10, True)])
         lines = []
         for number in range(0 if is_free else self.dice.choice([1, 1, 2, 3])):
             amount = self.amount(person)
-            # What was not used is given back, and never all of it.
+            # A proration credit, never of the full amount.
             amount = -min(amount, net) // 2 if number == 2 else amount
             discount = amount // 5 if self.dice.random() < 0.25 else 0
             base = amount - discount
@@ -318,7 +318,7 @@ class History:
         return {**line, "pricing": {"price_details": price}, "taxes": [{"amount": tax, "tax_behavior": how}]}
 
     def pay(self, person, name, invoice):
-        """The charges of an invoice, and that it knows of them, or is known by them later."""
+        """The charges of an invoice. The invoice names them, or a later event links them."""
         paid, id = invoice["amount_paid"], invoice["id"]
         reference = {"metadata": person.metadata("subscription"), "subscription": person.subscription}
         if person.is_old:
@@ -329,7 +329,7 @@ class History:
             return []
         if person.is_old:
             charge = Charge(name, paid, person, id)
-            # Some payments do not know their charge yet.
+            # Some payments do not name their charge yet.
             invoice |= {"payment_intent": charge.intent, "charge": self.dice.choice([charge.id, charge.id, None])}
             return [charge]
         parts = [paid // 3, paid - paid // 3] if paid > 10 and self.dice.random() < 0.15 else [paid]
@@ -348,17 +348,17 @@ class History:
         return charges
 
     def noise(self, at, invoice):
-        """What nothing follows from."""
+        """Events without effect on the ledger."""
         luck = self.dice.random()
         if luck < 0.05:
             self.tell(at, "invoice.finalized", invoice)
         elif luck < 0.08:
             self.tell(at, "invoice.paid", {**invoice, "id": f"{invoice['id']}_live"}, livemode=True)
 
-    # What becomes of the money.
+    # Refunds, disputes and credit notes.
 
     def become(self, charges, paid_at):
-        """One fate of a sale, or two."""
+        """Applies one or two such events to a sale."""
         fates = [self.refund_parts, self.refund_all, self.fail, self.cancel, self.dispute, self.ask, self.note]
         at = paid_at + self.dice.randrange(1, 20) * DAY
         for fate in self.dice.sample(fates, self.dice.choice([1, 1, 1, 2])):
@@ -367,7 +367,7 @@ class History:
             at += self.dice.randrange(1, 10) * DAY + self.dice.randrange(100)
 
     def refund(self, charge, amount, at, status="succeeded"):
-        """Told of by the charge, by the refund, or by both, in one second or two."""
+        """Reported by the charge, by the refund, or by both, within two seconds."""
         amount = min(amount, charge.amount - charge.refunded())
         if amount <= 0:
             return None
@@ -391,7 +391,7 @@ class History:
         self.refund(charge, charge.amount, at)
 
     def fail(self, charge, at):
-        """A refund fails; sometimes it is made again, and succeeds."""
+        """A refund that fails; sometimes another one succeeds later."""
         refund = self.refund(charge, self.dice.choice([charge.amount, charge.amount // 2]), at, "pending")
         if not refund:
             return
@@ -417,7 +417,7 @@ class History:
             self.tell(at + 9 * DAY, "charge.dispute.closed", charge.dispute(which, end))
 
     def ask(self, charge, at):
-        """An inquiry: it ends, becomes a dispute, or is open still where holds are longer than the act."""
+        """An inquiry that is closed, becomes a dispute, or stays open where holds are longer than the act."""
         which = self.count
         self.tell(at, "charge.dispute.created", charge.dispute(which, "warning_needs_response"))
         end = self.dice.choice(["closed", "closed", "dispute", "open"])
@@ -429,7 +429,7 @@ class History:
             self.asked.add(charge.invoice or charge.intent)
 
     def note(self, charge, at):
-        """A credit note: outside of the processor, to the balance, or a part of it by a refund."""
+        """A credit note: out of band, to the customer balance, or partly by a refund."""
         if not charge.invoice:
             return
         given, outside = max(charge.amount // 5, 1), self.dice.choice([True, False])
@@ -444,10 +444,10 @@ class History:
         if self.dice.random() < 0.35:
             self.tell(at + DAY, "credit_note.voided", {**note, "status": "void"})
 
-    # The second act: after partners were paid.
+    # The second act, after partners were paid.
 
     def later(self, size):
-        """What comes back late, and what is bought then."""
+        """Late refunds and disputes, and further sales."""
         at = self.start + 720 * DAY
         linked = [one for one in self.people if one.way in ("id", "email", "checkout") and one.seller != "dan"]
         bought = collections.Counter()

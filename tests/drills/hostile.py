@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Hostile and broken messages, thousands of them, at the MX door of a real server with verdict and DNS.
+"""Thousands of hostile and malformed messages at the MX listener of a real server with DNS and authentication.
 
     POSTRIDER=target/release/postrider tests/drills/hostile.py                  10,000 messages
-    POSTRIDER=target/debug/postrider tests/drills/hostile.py --messages 300     a short one
+    POSTRIDER=target/debug/postrider tests/drills/hostile.py --messages 300     a short run
 
-Flow: start a name server and a server with one domain that takes mail in; make messages from a seed (by hand, and by
-mutation of messages of our own and of test messages that happen to be on this machine); hand them in over many
-connections, by DATA and by BDAT, some with lengths that lie or in the middle of nonsense; sample the server's memory
-meanwhile; then list what came in, and read each (as JSON with its files, raw, and each file alone). Exits with 1
-when a message got no answer, an answer was not one of SMTP, something accepted is missing, unreadable or not byte for
-byte what was sent, the log tells of a panic, the memory grew beyond the bound, or the server did not end well.
+Flow: start a name server and a server with one receiving domain; generate messages from a seed (handwritten cases, and
+mutations of well-formed messages and of test messages found on this machine); submit them over many connections by DATA
+and by BDAT, some with false lengths or between nonsense commands; sample the server's memory meanwhile; then list the
+received emails and read each (as JSON with attachments, raw, and each attachment). Exits with 1 if a message got no
+reply or no SMTP reply, an accepted message is missing, unreadable or changed, the log contains a panic, memory exceeds
+the limit, or the server does not exit with 0.
 """
 
 import argparse
@@ -45,14 +45,14 @@ ZONE = {
 
 
 class Sender:
-    """One worker: its own chance, its own connections."""
+    """One worker with its own random generator and connections."""
 
     def __init__(self, server, maker, chance):
         self.server, self.maker, self.chance = server, maker, chance
         self.session = None
 
     def hand_in(self, number):
-        """(what it was, answer's code, id of what came in, the message)"""
+        """Returns (kind, reply code, id of the received email, message)."""
         kind, message = self.maker.make(self.chance)
         for _ in range(3):
             try:
@@ -61,7 +61,7 @@ class Sender:
                 code, text = self.dialog(message)
                 break
             except ConnectionError:
-                # A session that made too many mistakes has ended, with an answer to the last of them.
+                # After too many errors the session ends with a reply to the last one.
                 self.session = None
         else:
             return kind, None, None, message
@@ -99,7 +99,7 @@ class Sender:
         if len(chunks) > 200:
             chunks = [message]
         if self.chance.random() < 0.02:
-            # A length that lies: more is announced than comes, and the connection ends.
+            # A false length: the chunk announces more bytes than are sent before the connection closes.
             session.socket.sendall(b"BDAT %d LAST\r\n" % (len(message) + 10) + message)
             session.close()
             self.session = Session(self.server.mx)
@@ -115,7 +115,7 @@ class Sender:
 
 
 class Count:
-    """What came of it."""
+    """Results."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -144,7 +144,7 @@ def hand_in_all(args, server, maker, count):
     def one(number):
         if not hasattr(local, "sender"):
             local.sender = Sender(server, maker, random.Random())
-        # Each message by its number, whoever takes it.
+        # The message depends on its number only, not on the worker.
         local.sender.chance = random.Random(seeds[number])
         try:
             count.note(*local.sender.hand_in(number))
@@ -166,31 +166,31 @@ def read(server, count, found):
     try:
         whole = server.ask("GET", f"/received-emails/{found}")["received_email"]
         status, raw = server.fetch(f"/received-emails/{found}/raw")
-        # Results that name us, or may, are taken out.
+        # Forged Authentication-Results fields are removed.
         whole_there = b"authentication-results" in message.lower() or raw.endswith((message, message + b"\r\n"))
         if status != 200:
             count.fault(f"{kind}: raw of {found} was answered {status}")
-        # DATA ends in a line end, whatever the message does.
+        # DATA always ends with a line end, so one may have been added.
         elif not whole_there:
-            count.fault(f"{kind}: {found} is not what was sent: {len(raw)} bytes, not {len(message)} behind what we put on top")
+            count.fault(f"{kind}: {found} differs from the sent message: {len(raw)} bytes, sent {len(message)} without trace fields")
         for file in whole["attachments"]:
             path = f"/received-emails/{found}/attachments/{file['id']}"
             status, data = server.fetch(path)
             if status != 200 or len(data) != file["size"]:
                 count.fault(f"{kind}: {path} was answered {status}, {len(data)} bytes of {file['size']}")
     except (RuntimeError, OSError, ValueError, KeyError) as error:
-        count.fault(f"{kind}: {found} cannot be read: {error!r}")
+        count.fault(f"{kind}: {found} is unreadable: {error!r}")
 
 
 def drill(args, base):
     names = NameServer(ZONE)
     server, count = Server(os.environ["POSTRIDER"], base, names), Count()
     maker = Maker()
-    print(f"  {len(maker.corpus)} messages to start from, {len(maker.kinds)} ways to break them", flush=True)
+    print(f"  {len(maker.corpus)} seed messages, {len(maker.kinds)} kinds of mutation", flush=True)
     took = hand_in_all(args, server, maker, count)
     ids = [one["email_id"] for one in server.received()]
     missing = set(count.accepted) - set(ids)
-    count.faults += [f"{found} was accepted and is not listed" for found in missing]
+    count.faults += [f"{found} was accepted but is not listed" for found in missing]
     began = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         for _ in pool.map(lambda found: read(server, count, found), sorted(set(count.accepted) - missing)):
@@ -200,14 +200,14 @@ def drill(args, base):
     names.close()
     log = server.log.read_text(errors="replace")
     if "panic" in log:
-        count.faults.append("the log tells of a panic: " + log[log.index("panic") - 200 :][:600])
+        count.faults.append("the log contains a panic: " + log[log.index("panic") - 200 :][:600])
     if ended != 0:
-        count.faults.append(f"the server ended with {ended}")
+        count.faults.append(f"the server exited with {ended}")
     if max(rss) > args.mib_max:
-        count.faults.append(f"{max(rss):.0f} MiB in memory, and {args.mib_max} are the bound")
+        count.faults.append(f"{max(rss):.0f} MiB of memory, limit {args.mib_max}")
     codes = ", ".join(f"{code}: {times}" for code, times in sorted(count.codes.items(), key=str))
     print(f"{args.messages} messages in {took:.1f} s, {args.messages / took:.0f}/s; answers {codes}")
-    print(f"{len(count.accepted)} accepted, {len(ids)} listed, each read in {reading:.1f} s")
+    print(f"{len(count.accepted)} accepted, {len(ids)} listed, all read in {reading:.1f} s")
     print(f"in memory: {rss[0]:.0f} MiB at first, {max(rss):.0f} at most, {rss[-1]:.0f} at last")
     if args.verbose:
         for kind, codes in sorted(count.kinds.items()):
@@ -222,11 +222,11 @@ def main():
     parser.add_argument("--messages", type=int, default=10_000)
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--mib-max", type=int, default=600, help="the bound on the server's memory")
-    parser.add_argument("--verbose", action="store_true", help="tell what came of each kind")
+    parser.add_argument("--mib-max", type=int, default=600, help="limit for the server's memory")
+    parser.add_argument("--verbose", action="store_true", help="print the results of each kind")
     args = parser.parse_args()
     if "POSTRIDER" not in os.environ:
-        parser.error("POSTRIDER names the binary")
+        parser.error("set POSTRIDER to the binary")
     with tempfile.TemporaryDirectory() as base:
         faults = drill(args, Path(base))
     sys.exit(1 if faults else 0)

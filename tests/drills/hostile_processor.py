@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""A program whose payment processor is hostile: the largest and nastiest answers, to a back-fill and to signed events.
+"""An affiliate program with a hostile payment processor: oversized and deeply nested responses and signed events.
 
     POSTRIDER=target/release/postrider tests/drills/hostile_processor.py                    60 s
-    POSTRIDER=target/debug/postrider tests/drills/hostile_processor.py --seconds 20         a short one
+    POSTRIDER=target/debug/postrider tests/drills/hostile_processor.py --seconds 20         a short run
 
-Flow: a processor is played that answers each question for a list with a page of 100 objects just below 64 KiB, made of
-nests, small lists, small objects or fields of one name, and says that there are more. A server is started whose program
-has it as its processor. A back-fill is begun again and again, over several connections come signed events that have more
-asked, and large events. The server's memory is sampled meanwhile. Exits with 1 when the memory grew beyond the bound, the
-server died, the log tells of a panic, or somebody else's request took longer than its bound.
+Flow: a simulated processor answers each list request with a page of 100 objects just below 64 KiB, made of nested
+lists, small lists, small objects or fields with the same name, and reports more pages. The server's program uses it.
+Backfills are started again and again while several connections send signed events, some of which make the server
+request more, and some of which are large. The server's memory is sampled meanwhile. Exits with 1 if memory grows beyond
+the limit, the server dies, the log contains a panic, or an unrelated request takes too long.
 
-As a module: `attack(server, key, account)` sets the program of an account up and gives the processor and an `Attack`;
-`Attack.run(seconds)` samples `Attack.rss` and leaves what went wrong in `Attack.faults`. The server has `admin`, `config`,
-`port` and `process`. `abuse.py` has it go on beside others, with `Attack.pause_s` between two events.
+As a module: `attack(server, key, account)` sets up the program of an account and returns the processor and an `Attack`.
+`Attack.run(seconds)` samples `Attack.rss` and collects failures in `Attack.faults`. The server needs `admin`, `config`,
+`port` and `process`. `abuse.py` runs it beside other abusers, with `Attack.pause_s` between two events.
 """
 
 import argparse
@@ -39,7 +39,7 @@ OBJECTS, OBJECT_BYTES = 100, 63 << 10
 
 
 def fillers():
-    """JSON of nearly an object's size, of which a tree of values would be far larger."""
+    """JSON of nearly the maximum object size whose parsed tree would be far larger."""
     room = OBJECT_BYTES - 400
 
     def some(unit):
@@ -67,7 +67,7 @@ def page(kind, filler, dice):
 
 
 class Processor(http.server.ThreadingHTTPServer):
-    """Answers with the worst."""
+    """Returns the worst responses."""
 
     daemon_threads = True
 
@@ -104,7 +104,7 @@ class Answering(http.server.BaseHTTPRequestHandler):
 
 
 class Attack:
-    """The back-fill and the events of a program whose processor is hostile."""
+    """Backfills and events of a program with a hostile processor."""
 
     def __init__(self, server, door, key, account):
         self.affiliate, self.pause_s = affiliate(account), 0
@@ -131,7 +131,7 @@ class Attack:
             self.rss.append(resident_mib(self.server.process))
 
     def back_fill(self):
-        # The command waits for the end of it. One that has failed is begun anew.
+        # The command waits for the end of the backfill. Restart it after a failure.
         command = [os.environ["POSTRIDER"], "admin", "--config", self.server.config, *self.affiliate, "backfill"]
         while not self.over.wait(0.5):
             with open(os.devnull, "wb") as nowhere:
@@ -147,7 +147,7 @@ class Attack:
             try:
                 call(self.server.port, self.key, "GET", "/domains")
             except OSError as error:
-                self.faults.append(f"another request was not answered: {error!r}")
+                self.faults.append(f"another request failed: {error!r}")
             self.slowest = max(self.slowest, time.monotonic() - began)
 
     def tell(self):
@@ -190,7 +190,7 @@ def affiliate(account):
 
 
 def attack(server, key, account=None):
-    """An attack on the program of an account, which is set up here."""
+    """Sets up the program of an account and returns the processor and the attack."""
     processor, words = Processor(), affiliate(account)
     server.admin(*words, "enable", "--website", "https://shop.example", "--currency", "usd", "--mode", "test")
     terms = {"name": "All", "commission_type": "percent", "commission_bps": 2_000, "commission_duration": "recurring"}
@@ -214,18 +214,18 @@ def drill(args, base):
     hostile.run(args.seconds)
     grown = max(hostile.rss, default=before) - before
     faults = hostile.faults
-    print(f"{processor.bytes >> 20} MiB were answered; events were answered {hostile.answers}")
-    print(f"in memory: {before:.0f} MiB at first, {before + grown:.0f} at most; slowest other request {hostile.slowest:.2f} s")
+    print(f"the processor sent {processor.bytes >> 20} MiB; responses to events: {hostile.answers}")
+    print(f"memory: {before:.0f} MiB at first, {before + grown:.0f} at most; slowest other request {hostile.slowest:.2f} s")
     if not faults:
         server.stop()
     if grown > args.mib_max:
-        faults.append(f"the memory grew by {grown:.0f} MiB, and {args.mib_max} are the bound")
+        faults.append(f"memory grew by {grown:.0f} MiB, limit {args.mib_max}")
     if hostile.slowest > args.slowest_s:
         faults.append(f"another request took {hostile.slowest:.1f} s")
     if processor.bytes == 0:
-        faults.append("the processor was not asked")
+        faults.append("the processor received no request")
     if "panicked" in server.log.read_text(errors="replace"):
-        faults.append(f"the log tells of a panic: {server.log}")
+        faults.append(f"the log contains a panic: {server.log}")
     for fault in faults:
         print("FAULT", fault)
     return len(faults)
@@ -234,11 +234,11 @@ def drill(args, base):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--mib-max", type=int, default=150, help="by how much the server's memory may grow")
-    parser.add_argument("--slowest-s", type=float, default=5, help="the bound on another request")
+    parser.add_argument("--mib-max", type=int, default=150, help="limit for the growth of the server's memory")
+    parser.add_argument("--slowest-s", type=float, default=5, help="limit for an unrelated request")
     args = parser.parse_args()
     if "POSTRIDER" not in os.environ:
-        parser.error("POSTRIDER names the binary")
+        parser.error("set POSTRIDER to the binary")
     with tempfile.TemporaryDirectory() as base:
         faults = drill(args, Path(base))
     sys.exit(1 if faults else 0)

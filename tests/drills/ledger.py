@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
-"""The affiliate ledger, told of a year in any order, with what is sent twice, and the server killed (-9) meanwhile.
+"""The affiliate ledger with a year of processor events in random order and repeated, while the server is killed (-9).
 
     POSTRIDER=target/release/postrider tests/drills/ledger.py                           1,000 events, 100 seeds
-    POSTRIDER=target/debug/postrider tests/drills/ledger.py --events 200 --seeds 2      a short one
-    tests/drills/ledger.py --history 3 --first 17 --seeds 1                             one of them again
+    POSTRIDER=target/debug/postrider tests/drills/ledger.py --events 200 --seeds 2      a short run
+    tests/drills/ledger.py --history 3 --first 17 --seeds 1                             repeat one run
 
-Flow: a history (`history.py`) is made, and a server with the program, its partners and those whom they refer. That
-is the beginning of every run: a copy of its directory. The first run is the reference: each event once, in order.
-Then a run for each seed: the events shuffled, some of them twice, over several connections, and the server killed
-after so many of them were sent and before they are answered; what is not answered by 200 is sent again later, as the
-processor does. The clock goes on amid the events. Then all holds end, partners are paid, and it goes on with what
-comes back after that, and another payment. A run ends with the audit, with what the webhooks' stream told of each
-commission, and with the ledger as text, which is the reference's byte for byte, or the differences are shown and the
-drill exits with 1.
+Flow: generate a history (`history.py`), and set up a server with the program, its partners and their referrals. Each
+run starts from a copy of its data directory. The first run is the reference: each event once, in order. Then one run
+per seed: events are shuffled and some repeated, sent over several connections, and the server is killed after some of
+them were sent and before they are answered. An event without a 200 response is sent again later, as the processor does.
+The clock advances between events. Then all holds end, partners are paid, late refunds and sales follow, and partners
+are paid again. A run ends with the audit, with the webhook events of each commission, and with the ledger as text. The
+text must equal the reference's byte for byte; otherwise the differences are printed and the drill exits with 1.
 """
 
 import argparse
@@ -43,12 +42,12 @@ from history import DAY, REFERRALS, SELLERS, VISITS, History  # noqa: E402
 from nodes import until  # noqa: E402
 
 OWNER, SECRET = "owner@acme.example", "whsec_0123456789abcdef"
-# Of the seeds that one history is told by.
+# Number of seeds per history.
 SEEDS_A_HISTORY = 10
-# The clock goes on by this so often amid the first act: it stays within a year, the longest hold.
+# The clock advances by SPAN, SPANS times during the first act: in total less than a year, the longest hold.
 SPAN, SPANS = 60 * DAY, 4
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-# What is told once of a thing, however it came about.
+# Events that must be sent exactly once for an object.
 ONCE = {
     "affiliate-commissions": ["commission.created", "commission.paid"],
     "affiliate-referrals": ["referral.created", "referral.converted"],
@@ -57,7 +56,7 @@ CAMPAIGNS = {
     "Partners": {
         "commission_type": "percent", "commission_bps": 2_000, "recurring_months": 36, "hold_days": 30,
         "max_commission_cents": 40_000, "second_tier_bps": 500, "lead_bounty_cents": 300,
-        # No customer more or less changes the rate: how many there were goes by first arrival.
+        # The customer count depends on the order of arrival: with these thresholds it never changes the rate.
         "tiers": [
             {"min_paid_customers": 1, "commission_bps": 2_500},
             {"min_paid_customers": 50_000, "commission_bps": 4_000},
@@ -78,7 +77,7 @@ METHODS = {"gus": None, "hal": "bank", "cyd": "wise"}
 
 
 class Server:
-    """A postrider that dies often."""
+    """A postrider that is killed repeatedly."""
 
     def __init__(self, directory):
         self.directory, self.port = directory, low_port()
@@ -109,7 +108,7 @@ clock_offset = "0s"
 
     def is_ready(self):
         if self.process.poll() is not None:
-            raise SystemExit(f"the server ended: {self.log.read_text()[-2000:]}")
+            raise SystemExit(f"the server exited: {self.log.read_text()[-2000:]}")
         try:
             return call(self.port, None, "GET", "/healthz")[0] == 200
         except (OSError, http.client.HTTPException):
@@ -126,10 +125,10 @@ clock_offset = "0s"
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         if self.process.wait() != 0:
-            raise SystemExit(f"the server did not end well: {self.log}")
+            raise SystemExit(f"the server did not exit with 0: {self.log}")
 
     def try_admin(self, *words):
-        """What a command says; nothing when it was refused, or the server died."""
+        """The output of a command, or `None` if it failed or the server died."""
         command = [os.environ["POSTRIDER"], "admin", "--config", self.config, *words, "--json"]
         said = subprocess.run(command, capture_output=True, text=True)
         self.said = said.stdout + said.stderr
@@ -143,7 +142,7 @@ clock_offset = "0s"
 
 
 def low_port():
-    """A port that no connection goes out from, so that it is free while the server is down."""
+    """A port below the ephemeral range, so that it stays free while the server is down."""
     while True:
         port = random.randrange(12_000, 32_000)
         with socket.socket() as probe:
@@ -154,11 +153,11 @@ def low_port():
                 pass
 
 
-# The beginning.
+# Setup.
 
 
 class World:
-    """A program with its partners and those whom they refer, in a directory that runs are copied from."""
+    """A program with its partners and their referrals, in a directory that is copied for each run."""
 
     def __init__(self, base, number, size):
         self.number, self.directory = number, base / f"history{number}"
@@ -176,8 +175,8 @@ class World:
         self.history.name({person.mark: self.refer(person) for person in self.history.people})
         self.affiliate("partner", "payout-method", self.partners["hal"], "bank", "DE02 1203 0000 0000 2020 51")
         self.ask("POST", f"/affiliates/{self.partners['eve']}/suspend", {})
-        # Whom visits bring is claimed with the click, and what is paid from that second on counts.
-        until(lambda: time.time() > self.history.start, "the beginning")
+        # A visit claims its customer from the click on: only later payments count.
+        until(lambda: time.time() > self.history.start, "the start of the history")
         self.server.stop()
 
     def affiliate(self, *words):
@@ -186,7 +185,7 @@ class World:
     def ask(self, method, path, body=None, **headers):
         status, answer = call(self.server.port, self.key, method, path, body, **headers)
         if status not in (200, 201, 202):
-            raise SystemExit(f"{method} {path} {body} was answered {status}: {answer}")
+            raise SystemExit(f"{method} {path} {body} returned {status}: {answer}")
         return answer
 
     def set_up(self):
@@ -227,7 +226,7 @@ class World:
             self.ask("PATCH", f"/affiliates/{self.partners[token]}", {"parent_affiliate_id": self.partners[parent]})
 
     def refer(self, person):
-        """The id of the referral or the visit by which a person comes, if it comes by one."""
+        """The id of the referral or visit through which a person is attributed, or an empty string."""
         if person.way in REFERRALS:
             return self.ask("POST", "/affiliate-referrals", person.api())["referral"]["id"]
         if person.way not in VISITS:
@@ -243,11 +242,11 @@ class World:
         return visit
 
 
-# A run.
+# Runs.
 
 
 class Posting:
-    """Events on their way, each until it is taken."""
+    """Sends events, each until it is accepted."""
 
     def __init__(self, run, events, fuses):
         self.run, self.left, self.lock = run, list(reversed(events)), threading.Lock()
@@ -275,7 +274,7 @@ class Posting:
                 self.run.faults.append(str(end))
 
     def post(self, connection, event, delay):
-        """Posts one event; the server dies so long after it was sent, if that is said. The connection, if it is good."""
+        """Posts one event. With a delay, the server is killed that long after the send. Returns a usable connection."""
         id, body = event
         run, began = self.run, time.monotonic()
         try:
@@ -301,13 +300,13 @@ class Posting:
         return connection
 
     def again(self, event):
-        """Later, as the processor does."""
+        """Sends an event again later, as the processor does."""
         with self.lock:
             self.left.insert(self.run.dice.randrange(len(self.left) + 1), event)
 
 
 class Run:
-    """The history told to a server, from the beginning."""
+    """One run of a history, from a fresh copy."""
 
     def __init__(self, world, seed, kills, connections):
         self.world, self.seed, self.kills, self.connections = world, seed, kills, connections
@@ -328,13 +327,13 @@ class Run:
         return {"stripe-signature": f"t={at},v1={tag}", "content-type": "application/json"}
 
     def end(self):
-        """The whole of it: the ledger as text, and what is wrong besides."""
+        """Executes the whole run. Returns the ledger as text, and the violations found."""
         self.server.start()
         first, second = self.world.history.acts
         try:
             self.tell(first, SPANS if self.seed else 0, self.kills * 3 // 4)
             self.pay(1, 700 * DAY)
-            # What came before may come once more, though nobody knows any more that it did.
+            # Old events may be repeated after the record that they were processed has been purged.
             old = self.dice.sample(first, len(first) // 20) if self.seed else []
             self.tell(old + second, 0, self.kills - self.kills * 3 // 4)
             self.pay(2, 1_200 * DAY)
@@ -347,7 +346,7 @@ class Run:
         return text, found
 
     def tell(self, events, spans, kills):
-        """Tells of events, and lets the clock go on amid them."""
+        """Sends events while the clock advances."""
         events = self.shuffled(events) if self.seed else events
         cuts = sorted(self.dice.sample(range(len(events)), spans))
         for begin, end in zip([0, *cuts], [*cuts, len(events)]):
@@ -359,14 +358,14 @@ class Run:
                 self.go_to(self.offset + SPAN)
 
     def fuses(self, events, kills):
-        """After how many events the server dies, and how long after it was sent, by how long an answer takes."""
+        """Numbers of the events at which the server is killed, and the delays, in units of the response time."""
         numbers = self.dice.sample(range(1, len(events) + 1), min(kills, len(events)))
         heavy = [n for n, (id, _) in enumerate(events, 1) if id in self.world.history.heavy and kills]
         fuses = {number: self.dice.random() * self.dice.choice([0, 1, 2, 2, 5]) for number in numbers}
         return {**fuses, **{number: self.dice.random() * 40 for number in heavy}}
 
     def shuffled(self, events):
-        """In some order, some of them more than once, some of those at once."""
+        """Shuffles events and repeats some of them, sometimes concurrently."""
         how = self.dice.choice(["any", "any", "any", "backwards", "nearby"])
         place = {
             "any": lambda n: self.dice.random(),
@@ -381,8 +380,8 @@ class Run:
     # The clock.
 
     def go_to(self, offset):
-        """The clock goes on to this, whether or not the server dies meanwhile."""
-        # The stream forgets what is a month old.
+        """Advances the clock to an offset, even if the server is killed meanwhile."""
+        # Stream events older than a month are purged: read them first.
         self.hear_what_is_told()
         def is_there():
             clock = self.server.try_admin("clock")
@@ -394,7 +393,7 @@ class Run:
         self.offset = offset
 
     def risk(self, do):
-        """Does something, and the server dies now and then meanwhile."""
+        """Executes an action; sometimes kills the server meanwhile."""
         if not self.kills or self.dice.random() < 0.5:
             return do()
         killer = threading.Timer(self.dice.choice([0.02, 0.2, 1]) * self.dice.random(), self.server.crash)
@@ -407,25 +406,25 @@ class Run:
             killer.join()
 
     def all_are_earned(self):
-        """Whether nothing is pending that could be earned."""
+        """Returns whether no commission is pending whose hold has ended."""
         now = time.time() + self.offset
         due = [line for line in self.all("/affiliate-commissions?status=pending&") if moment(line["earns_at"]) <= now]
         return {line["processor_invoice_id"] for line in due} <= self.world.history.asked
 
-    # Payments.
+    # Payouts.
 
     def pay(self, number, offset):
-        """When all holds are over, a run: drafted, approved, and each payout paid or failed, whatever is cut off."""
+        """After all holds, runs a payout: draft, approve, and mark each payout paid or failed, despite kills."""
         self.go_to(offset)
         until(self.all_are_earned, "the holds to end")
         began = time.monotonic()
         while not (run := self.payout_run(number)):
             if time.monotonic() - began > 60:
-                raise SystemExit(f"run {number} is not drafted: {self.server.said}")
+                raise SystemExit(f"payout run {number} was not drafted: {self.server.said}")
             drafted = self.risk(lambda: self.server.try_admin("affiliate", "run", "draft"))
             if drafted and not drafted["run"]:
-                return  # nobody has enough
-            # What was cut off is waited for a minute; then somebody else goes on with it.
+                return  # no partner reaches the minimum
+            # The lease of an interrupted job expires after a minute; then another job continues.
             self.go_to(self.offset + 61)
         totals = [f"--total={currency}={cents}" for currency, cents in run["totals"].items()]
         approve = ["affiliate", "run", "approve", run["id"], "--rev", str(run["rev"]), *totals]
@@ -433,12 +432,12 @@ class Run:
             self.risk(lambda: self.server.try_admin(*approve))
             return self.payout_run(number)["status"] != "draft"
 
-        until(is_approved, "the run to be approved")
+        until(is_approved, "the approval of the run")
         for payout in self.all(f"/affiliate-payouts?run_id={run['id']}&"):
             self.settle(payout)
         self.go_to(self.offset + 61)
-        until(lambda: self.payout_run(number)["status"] == "completed", "the run to be completed")
-        until(self.lines_have_followed, "the lines to follow their payouts")
+        until(lambda: self.payout_run(number)["status"] == "completed", "the completion of the run")
+        until(self.lines_have_followed, "the commissions to follow their payouts")
 
     def payout_run(self, number):
         runs = self.server.admin("affiliate", "run", "list")["data"]
@@ -458,18 +457,18 @@ class Run:
         lines = self.all("/affiliate-commissions?status=earned&")
         return not any(line["payout_id"] for line in lines)
 
-    # What it comes to.
+    # Results.
 
     def all(self, path):
         return list(pages(self.server, self.world.key, path, "data"))
 
     def hear_what_is_told(self):
-        """Reads on in the stream, until it has told of all lines and referrals that there are."""
+        """Reads the event stream until it contains all commissions."""
         def is_told():
             path = "/webhook-events?order=asc&limit=100" + (f"&cursor={self.cursor}" if self.cursor else "")
             status, page = self.ask("GET", path)
             if status != 200:
-                raise SystemExit(f"GET {path} was answered {status}: {page}")
+                raise SystemExit(f"GET {path} returned {status}: {page}")
             self.cursor = page["next_cursor"]
             for event in page["events"]:
                 kind, data = event["type"], event["data"]
@@ -478,16 +477,16 @@ class Run:
             return not page["has_more"] and all(("commission.created", line) in self.told for line in lines)
 
         lines = [line["id"] for line in self.all("/affiliate-commissions?")]
-        until(is_told, "the stream to tell of all commissions")
+        until(is_told, "events of all commissions in the stream")
 
     def wrong(self):
-        """What is wrong whatever the reference says."""
+        """Violations that do not depend on the reference."""
         self.hear_what_is_told()
         audit = self.server.try_admin("affiliate", "audit")
         if audit is None or not audit["ok"]:
             yield f"the audit: {self.server.said[:2000]}"
         for event in self.server.admin("affiliate", "processor", "events", "--status", "failed")["data"]:
-            yield f"an event failed: {event}"
+            yield f"failed event: {event}"
         if "panicked" in (log := self.server.log.read_text()):
             yield f"a panic: {log[log.index('panicked') - 200:][:600]}"
         for path, kinds in ONCE.items():
@@ -499,10 +498,10 @@ class Run:
             times = self.told[kind, thing["id"]]
             is_due = kind.endswith("created") or thing.get("paid_at" if kind.endswith("paid") else "converted_at")
             if len(times) != bool(is_due) or max(times.values(), default=1) > 1:
-                yield f"{kind} was told {sum(times.values())} times by {len(times)} events of {thing}"
+                yield f"{kind} was sent {sum(times.values())} times with {len(times)} event ids for {thing}"
 
     def ledger(self):
-        """The ledger in words, without ids and times that are a run's own: sorted lines of JSON."""
+        """The ledger as sorted lines of JSON, without ids and times, which differ between runs."""
         runs = reversed(self.server.admin("affiliate", "run", "list")["data"])
         runs = {run["id"]: number for number, run in enumerate(runs, 1)}
         payouts = {None: None}
@@ -541,15 +540,15 @@ def say(kind, name, words):
 
 
 def moment(text):
-    """The seconds of a time in UTC."""
+    """Unix time of a UTC timestamp."""
     return calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S"))
 
 
-# All of it.
+# Comparison.
 
 
 def compare(world, seed, args):
-    """A run and its reference: the differences, and a line of the table."""
+    """Executes a run and compares it with the reference. Prints a line of the table and returns the differences."""
     began = time.monotonic()
     run = Run(world, seed, args.kills, args.connections) if seed else Run(world, 0, 0, 1)
     text, found = run.end()
@@ -567,7 +566,7 @@ def compare(world, seed, args):
 
 
 def drill(args, base):
-    """All histories, and the seeds of each: what was found, and what it came to."""
+    """Runs all histories with their seeds. Returns the differences and the totals."""
     found, sums = {}, collections.Counter()
     print("history  seed  kills answers                           lines ledger              time")
     seeds = list(range(args.first, args.first + args.seeds))
@@ -592,11 +591,11 @@ def main():
     parser = argparse.ArgumentParser(description="The affiliate ledger under shuffled, doubled events and kill -9.")
     parser.add_argument("--events", type=int, default=1_000)
     parser.add_argument("--seeds", type=int, default=100)
-    parser.add_argument("--kills", type=int, default=60, help="while events are sent, a seed")
-    parser.add_argument("--connections", type=int, default=4, help="that events are sent over at once")
+    parser.add_argument("--kills", type=int, default=60, help="kills per seed while events are sent")
+    parser.add_argument("--connections", type=int, default=4, help="concurrent connections")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
-    parser.add_argument("--history", type=int, help="this history for all seeds, in place of one for every ten")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at once")
+    parser.add_argument("--history", type=int, help="use this history for all seeds instead of one for every ten")
+    parser.add_argument("--jobs", type=int, default=1, help="concurrent runs")
     args = parser.parse_args()
     base = Path(tempfile.mkdtemp(prefix="ledger-"))
     began = time.monotonic()

@@ -1,9 +1,9 @@
-"""Messages as nobody should write them: made by hand, and by mutation of messages that are well made.
+"""Malformed messages: handwritten cases, and mutations of well-formed messages.
 
-`Maker().make(chance)` gives the name of what was done and the bytes; the same chance gives the same message. What is
-made by hand aims at one thing each that a reader may trip over: depth, number, length, character sets, addresses,
-encodings, signatures. What is mutated starts from messages of our own and from test messages of Python, of the
-crates that cargo has fetched, and of packages that other checks have fetched, where they are.
+`Maker().make(chance)` returns the kind and the bytes of a message; the same `chance` gives the same message. Each
+handwritten case targets one weakness of a parser: depth, number, length, character sets, addresses, encodings,
+signatures. Mutations start from built-in messages and from test messages of Python, of the crates that cargo has
+fetched, and of packages that other checks have fetched, if these are present.
 """
 
 import base64
@@ -24,7 +24,7 @@ def mime(kind, more=b""):
 
 
 def some(chance, most):
-    """A number, small ones more often."""
+    """A random number that prefers small values."""
     return max(1, int(most * chance.random() ** 3))
 
 
@@ -152,7 +152,7 @@ def injected(chance):
     return b"From: " + text + b"\r\n" + HEAD + b"Reply-To: " + text + b"\r\n\r\nx\r\n"
 
 
-# Who wrote
+# Authors and dates
 
 
 def authors(chance):
@@ -279,7 +279,7 @@ class Maker:
         return kind, bytes(message)
 
     def nonsense(self, chance):
-        """A line that is no command."""
+        """A line that is not a valid command."""
         return chance.choice([
             "MAIL FROM:<a@b> SIZE=99999999999999999999", "RCPT TO:<>", "RCPT TO:<a%b@acme.example>", "BDAT -1", "BDAT 99999999999999999999",
             "EHLO " + "x" * 400, "X" * 900, "\x00\x01", "MAIL FROM:<" + "@a," * 80 + ":b@c>", "HELO\t", "VRFY a", "EXPN", "DATA x", "AUTH PLAIN AAAA",
@@ -287,7 +287,7 @@ class Maker:
 
 
 def corpus():
-    """Messages that are well made, or at least known."""
+    """Well-formed messages, and test messages of other projects."""
     found = [
         HEAD + b"\r\nHello\r\n",
         mime(b"multipart/mixed; boundary=b") + b"--b\r\nContent-Type: text/plain\r\n\r\nHi\r\n--b\r\nContent-Type: image/png; name=x.png\r\n"

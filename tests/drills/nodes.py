@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""Three nodes on one PostgreSQL with a synchronous standby, under load, and everything that can fail does.
+"""Three nodes on one PostgreSQL with a synchronous standby, under load, with all kinds of failures.
 
     tests/drills/nodes.py                 the whole drill: about two minutes
     tests/drills/nodes.py --seconds 5     shorter pauses between the failures
     POSTRIDER=target/release/postrider tests/drills/nodes.py
 
-Flow: start a primary and a standby, three nodes, a sink and the load; give orders about mail of other nodes; delete an
-API key whose stream another node serves; kill one node (-9), start it again,
-stop one in order, start it again, restart PostgreSQL, lose the primary for good and promote the standby;
-end the load, wait until nothing is queued, and compare three lists: what the clients were told was taken,
-what the sink got, and what the books say. Exits with 1 and the differences when mail is lost, booked
-twice, or booked without having been sent. Needs Debian's postgresql; as root, the server runs as
-`postgres`.
+Flow: start a primary and a standby, three nodes, a sink and the load; command mail of other nodes; delete an API key
+whose stream another node serves; kill a node (-9) and start it again; stop a node cleanly and start it again; restart
+PostgreSQL; lose the primary for good and promote the standby; end the load and wait until the queue is empty. Then
+compare three lists: the messages acknowledged to the clients, the messages that the sink received, and the stored
+emails. Exits with 1 and the differences if mail is lost, stored twice, or stored without having been sent. Needs
+Debian's postgresql; as root, the server runs as `postgres`.
 """
 
 import argparse
@@ -37,7 +36,7 @@ OWNER = "owner@acme.example"
 DOMAIN = "acme.example"
 PATIENCE_S = 120
 SESSIONS = 12
-# Between the messages of a session: what is tried here is failure, not speed, and the sink is in Python.
+# Pause between the messages of a session: the drill tests failures, not speed, and the sink is in Python.
 PAUSE_S = 0.02
 DOMAINS = 40
 
@@ -52,12 +51,12 @@ def until(true, what, patience_s=PATIENCE_S):
     deadline = time.monotonic() + patience_s
     while not true():
         if time.monotonic() > deadline:
-            raise SystemExit(f"gave up waiting for {what}")
+            raise SystemExit(f"timed out waiting for {what}")
         time.sleep(0.02)
 
 
 class Postgres:
-    """A server of our own, in a private directory, as an ordinary user."""
+    """A private PostgreSQL server in its own directory, run as an ordinary user."""
 
     def __init__(self, base, name):
         self.directory = base / name
@@ -111,7 +110,7 @@ class Postgres:
 
 
 class Node:
-    """A postrider of the cluster."""
+    """A postrider node of the cluster."""
 
     def __init__(self, base, name, url, sink):
         self.name, self.directory = name, base / name
@@ -161,7 +160,7 @@ retry = ["2s"]
 
 
 class Sink(threading.Thread):
-    """Takes everything, and counts every message by its number."""
+    """Accepts all mail and counts each message by its number."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -179,7 +178,7 @@ class Sink(threading.Thread):
 
     def talk(self, connection):
         try:
-            # Replies to what comes pipelined leave one by one: none may wait for the ACK of another.
+            # Replies to pipelined commands are written one by one; without this they would wait for ACKs.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             lines = connection.makefile("rb")
             connection.sendall(b"220 sink\r\n")
@@ -198,7 +197,7 @@ class Sink(threading.Thread):
                         if text.startswith(b"Subject: number "):
                             number = int(text.split()[2])
                     else:
-                        return  # cut off before the final dot: nothing arrived
+                        return  # connection closed before the final dot: not received
                     with self.lock:
                         self.got[number] += 1
                         self.times.setdefault(number, time.monotonic())
@@ -220,7 +219,7 @@ class Sink(threading.Thread):
 
 
 class Load:
-    """Sessions that send one message after the other, to whichever node takes it."""
+    """Sessions that send messages one after the other to any node that accepts them."""
 
     def __init__(self, nodes):
         self.nodes, self.running = nodes, True
@@ -263,7 +262,7 @@ class Load:
                 connection = None
                 time.sleep(0.1)
             except OSError:
-                # Nobody answered: after the final dot it may have been taken.
+                # No reply: after the final dot the message may have been accepted.
                 if final:
                     with self.lock:
                         self.unknown.add(number)
@@ -293,11 +292,11 @@ class Load:
 
 
 class Refused(Exception):
-    """A reply that was not the one hoped for."""
+    """An unexpected reply."""
 
 
 def space(number):
-    """The rows of one space, as a condition (store/src/key.rs)."""
+    """SQL condition for the rows of one key space (store/src/key.rs)."""
     return f"k >= '\\x{number:02x}' AND k < '\\x{number + 1:02x}'"
 
 
@@ -305,10 +304,10 @@ EMAIL, RECIPIENT, ATTEMPT, TASK, NODE = 16, 17, 18, 24, 25
 
 
 def drill(args, base):
-    """Runs it; the differences found."""
+    """Runs the drill. Returns the differences."""
     primary = Postgres(base, "primary").init().start()
     primary.sql("CREATE DATABASE mail", "postgres")
-    # Commits wait for the standby, which tries to connect again every five seconds unless it is told otherwise.
+    # Commits wait for the standby. Without this setting it reconnects only every five seconds.
     standby = Postgres(base, "standby").copy_of(primary).start("wal_retrieve_retry_interval=100ms")
     primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'", "postgres")
     primary.sql("SELECT pg_reload_conf()", "postgres")
@@ -328,7 +327,7 @@ def drill(args, base):
     rates = []
 
     def say(text):
-        print(f"{time.monotonic() - began:6.1f} s  taken {len(load.taken):6}  at the sink {len(sink.got):6}  {text}", flush=True)
+        print(f"{time.monotonic() - began:6.1f} s  accepted {len(load.taken):6}  received {len(sink.got):6}  {text}", flush=True)
 
     def calm(what):
         before, at = len(load.taken), time.monotonic()
@@ -337,52 +336,52 @@ def drill(args, base):
 
     try:
         orders(nodes)
-        say("orders given at a node whose task it is not were carried out")
-        say(f"a stream at a node ended {revoked(nodes, account['api_key']['secret']):.1f} s after its key was deleted at another")
+        say("commands given to a node that does not own the task were executed")
+        say(f"a stream on a node ended {revoked(nodes, account['api_key']['secret']):.1f} s after its key was deleted on another node")
         calm("three nodes")
         say("kill -9 of a node")
         nodes[0].end(signal.SIGKILL)
         killed_at = time.monotonic()
-        calm("a node is dead")
+        calm("one node killed")
         nodes[0].start(wait=False)
-        say("it starts again")
+        say("the node starts again")
         until(nodes[0].is_ready, "node1")
-        say(f"it has its share {time.monotonic() - killed_at:.1f} s after the kill")
+        say(f"the node owns its share of partitions {time.monotonic() - killed_at:.1f} s after the kill")
         calm("three nodes again")
         say("SIGTERM to another")
         status = nodes[1].end(signal.SIGTERM)
-        say(f"it ended with {status}")
-        calm("a node is stopped")
+        say(f"the node exited with {status}")
+        calm("one node stopped")
         nodes[1].start()
-        say("it is back; PostgreSQL is restarted")
+        say("the node is back; restarting PostgreSQL")
         primary.end(signal.SIGINT)
         primary.start("synchronous_standby_names=*")
         back_at, before = time.monotonic(), len(load.taken)
         say("PostgreSQL is back")
         until(lambda: len(load.taken) > before + 50, "intake after the restart")
-        say(f"intake is back {time.monotonic() - back_at:.2f} s after it")
+        say(f"intake resumed {time.monotonic() - back_at:.2f} s later")
         calm("after the restart")
         say("the primary is lost")
         primary.end(signal.SIGQUIT)
         lost_at = time.monotonic()
-        # What a cluster's manager does: no new writes wait for a standby that does not exist.
+        # As a cluster manager does: writes must not wait for a standby that no longer exists.
         standby.program("pg_ctl", "promote", "-D", standby.data)
         standby.sql("ALTER SYSTEM SET synchronous_standby_names = ''", "postgres")
         standby.sql("SELECT pg_reload_conf()", "postgres")
         before = len(load.taken)
         until(lambda: len(load.taken) > before + 100, "intake after the fail-over")
-        say(f"the standby serves: intake is back {time.monotonic() - lost_at:.1f} s after the loss")
+        say(f"the standby serves: intake resumed {time.monotonic() - lost_at:.1f} s after the loss")
         calm("after the fail-over")
         load.stop()
         say("the load has ended")
         until(lambda: standby.sql(f"SELECT count(*) FROM postrider_rows WHERE {space(TASK)}") == "0", "an empty queue")
-        say("nothing is queued")
+        say("the queue is empty")
         killed = [sink.times[n] - killed_at for n, (at, name) in load.taken.items()
                   if name == "node1" and at < killed_at and sink.times.get(n, 0) > killed_at]
         if killed:
-            print(f"what the killed node left: {len(killed)} messages, the last delivered {max(killed):.1f} s after the kill")
+            print(f"mail of the killed node: {len(killed)} messages, the last one delivered {max(killed):.1f} s after the kill")
         for what, rate in rates:
-            print(f"  {what:22} {rate:7.0f} messages/s taken")
+            print(f"  {what:22} {rate:7.0f} messages/s accepted")
         return books(standby, load, sink)
     finally:
         load.running = False
@@ -394,7 +393,7 @@ def drill(args, base):
 
 
 def orders(nodes):
-    """A message that waits at each node, dropped by word of the next one."""
+    """Defers one message on each node and drops it by a command to the next node."""
     for place, node in enumerate(nodes):
         with smtplib.SMTP("127.0.0.1", node.relay, timeout=60) as client:
             client.ehlo()
@@ -408,12 +407,12 @@ def orders(nodes):
             return json.dumps(other.admin("trace", email))
 
         until(lambda: "deferred" in shown(), f"a deferral of {email}")
-        until(lambda: ordered(other, email), f"an order about {email}")
-        until(lambda: '"cancelled"' in shown(), f"the order about {email}")
+        until(lambda: ordered(other, email), f"the command for {email}")
+        until(lambda: '"cancelled"' in shown(), f"the cancellation of {email}")
 
 
 def revoked(nodes, key):
-    """Deletes an API key at one node while a stream is open at another; how long the stream outlived it, in seconds."""
+    """Deletes an API key on one node while a stream is open on another. Returns the seconds until the stream ended."""
 
     def call(node, method, path, body=None):
         connection = http.client.HTTPConnection("127.0.0.1", node.api, timeout=PATIENCE_S)
@@ -439,20 +438,20 @@ def revoked(nodes, key):
 
 
 def ordered(node, email):
-    """Whether the order was taken; an email that is being tried this moment takes none."""
+    """Returns whether the command was accepted; an email that is being attempted refuses it."""
     command = [os.environ["POSTRIDER"], "admin", "--config", node.config, "queue", "drop", email, "--json"]
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
 def books(database, load, sink):
-    """What the clients were told, what arrived, what is booked: the differences."""
+    """Compares acknowledged, received and stored messages. Returns the differences."""
     found = []
     lost = [number for number in load.taken if sink.got[number] == 0]
     if lost:
-        found.append(f"{len(lost)} messages that were taken never arrived: {lost[:5]}")
+        found.append(f"{len(lost)} acknowledged messages were never received: {lost[:5]}")
     strangers = [n for n in sink.got if n not in load.taken and n not in load.unknown]
     if strangers:
-        found.append(f"{len(strangers)} messages arrived that nobody was told were taken: {strangers[:5]}")
+        found.append(f"{len(strangers)} messages were received that were never acknowledged: {strangers[:5]}")
     text = "convert_from(v, 'UTF8')"
     emails = int(database.sql(f"SELECT count(*) FROM postrider_rows WHERE {space(EMAIL)}"))
     dropped = int(database.sql(
@@ -460,25 +459,25 @@ def books(database, load, sink):
     emails -= dropped
     at_least, at_most = len(load.taken), len(load.taken) + len(load.unknown)
     if not at_least <= emails <= at_most:
-        found.append(f"{emails} emails are booked; between {at_least} and {at_most} should be")
+        found.append(f"{emails} emails are stored; expected {at_least} to {at_most}")
     delivered = int(database.sql(
         f"SELECT count(*) FROM postrider_rows WHERE {space(RECIPIENT)} AND {text} LIKE '%\"state\":\"delivered\"%'"))
     if delivered != emails:
-        found.append(f"{delivered} recipients are booked as delivered, of {emails}")
+        found.append(f"{delivered} of {emails} recipients are delivered")
     deliveries = int(database.sql(
         f"SELECT count(*) FROM postrider_rows WHERE {space(ATTEMPT)} AND {text} LIKE '%\"code\":250%'"))
     if deliveries != emails:
-        found.append(f"{deliveries} deliveries are booked, of {emails}: some twice")
+        found.append(f"{deliveries} deliveries are stored for {emails} emails")
     twice = sum(count - 1 for count in sink.got.values())
-    print(f"taken {len(load.taken)}, refused for a while {load.refused}, in doubt {len(load.unknown)}; "
-          f"booked {emails}, delivered {delivered}; arrived {len(sink.got)}, {twice} of them more than once")
+    print(f"acknowledged {len(load.taken)}, temporarily refused {load.refused}, unconfirmed {len(load.unknown)}; "
+          f"stored {emails}, delivered {delivered}; received {len(sink.got)}, {twice} duplicates")
     return found
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Three nodes on one PostgreSQL, and everything that can fail.")
-    parser.add_argument("--seconds", type=float, default=12, help="calm between the failures (12)")
-    parser.add_argument("--keep", action="store_true", help="leave the directory for a look")
+    parser = argparse.ArgumentParser(description="Three nodes on one PostgreSQL, with failures.")
+    parser.add_argument("--seconds", type=float, default=12, help="seconds between the failures (12)")
+    parser.add_argument("--keep", action="store_true", help="keep the directory")
     args = parser.parse_args()
     os.environ.setdefault("POSTRIDER", str(ROOT / "target/release/postrider"))
     os.environ["POSTRIDER"] = str(Path(os.environ["POSTRIDER"]).resolve())
@@ -493,7 +492,7 @@ def main():
             print(base)
     for difference in found:
         print("FAILED:", difference)
-    print("the books are right" if not found else "")
+    print("all lists agree" if not found else "")
     sys.exit(1 if found else 0)
 
 

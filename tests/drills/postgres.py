@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The API's tests on PostgreSQL: each in a database of its own.
+"""Runs the API's tests on PostgreSQL, each in its own database.
 
-    tests/drills/postgres.py [words that cargo nextest takes...]
+    tests/drills/postgres.py [arguments of cargo nextest...]
 
-Flow: a private server is started as nodes.py does it; `POSTGRES_SERVER` tells the tests of it; cargo nextest
-runs them. In memory they take a fraction of the time: this one is for when the store has changed.
+Flow: start a private server as nodes.py does, pass it to the tests in `POSTGRES_SERVER`, and run cargo nextest. The
+same tests run much faster on the memory engine: use this after changes of the store.
 """
 
 import os

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The database goes away in the middle of a commit, and stays away: what is the client told?
+"""Checks the API's response when the database becomes unreachable in the middle of a commit.
 
     POSTRIDER=target/debug/postrider tests/drills/unconfirmed.py
 
-Flow: postrider reaches PostgreSQL through a proxy of this drill. A `POST /emails` with an idempotency key is
-made; the proxy lets its commit through, cuts the answer off, and takes no connection for longer than the
-outcome is asked for. The answer must be 504 `send_unconfirmed`, the key must keep it, and when the database
-is back the email must be there, once.
+Flow: postrider reaches PostgreSQL through a proxy of this drill. A `POST /emails` with an idempotency key is sent; the
+proxy forwards its commit, drops the response, and refuses connections for longer than postrider tries to learn the
+outcome. The response must be 504 `send_unconfirmed`, the key must store it, and once the database is reachable again
+the email must exist at most once.
 """
 
 import json
@@ -27,7 +27,7 @@ MARK = b"unconfirmed-drill"
 
 
 class Proxy:
-    """Bytes to PostgreSQL and back, until a write with the mark in it is followed by a commit."""
+    """Forwards bytes to and from PostgreSQL, until a write that contains the mark is followed by a commit."""
 
     def __init__(self, port):
         self.upstream, self.cut, self.open = port, False, []
@@ -53,7 +53,7 @@ class Proxy:
                 if self.cut and source == "server":
                     break
                 if source == "client" and MARK in data:
-                    # The group's second half goes in one write, and its commit with it.
+                    # The second half of the group and its commit are sent in one write.
                     self.cut = True
                 pair[target].sendall(data)
         except OSError:
@@ -65,7 +65,7 @@ class Proxy:
         for pair in self.open:
             for end in ("client", "server"):
                 try:
-                    # The server's end is shut, not reset: what was written to it is read.
+                    # Shut down the server side instead of resetting it, so that PostgreSQL reads what was written.
                     pair[end].shutdown(socket.SHUT_WR if end == "server" else socket.SHUT_RDWR)
                 except OSError:
                     pass
@@ -114,19 +114,19 @@ def check(address, key, proxy):
 
     email = {"from": f"ada@{DOMAIN}", "to": "grace@example.net", "subject": MARK.decode(), "text": "x"}
     status, _, answer = ask("POST", "/emails", email)
-    print(f"  while the database is away: {status} {json.dumps(answer)}")
-    assert status == 504 and answer["error"]["code"] == "send_unconfirmed", "504 send_unconfirmed was expected"
+    print(f"  while the database is unreachable: {status} {json.dumps(answer)}")
+    assert status == 504 and answer["error"]["code"] == "send_unconfirmed", "expected 504 send_unconfirmed"
     named = answer["error"]["details"]["email_id"]
     proxy.cut = False
-    until(lambda: ask("GET", "/emails")[0] == 200, "the database to be used again")
+    until(lambda: ask("GET", "/emails")[0] == 200, "the database connection")
     status, headers, answer = ask("POST", "/emails", email)
-    print(f"  the same key, the database is back: {status} {json.dumps(answer)[:300]}")
-    # What the key keeps is what became of it: it is stored with the email.
+    print(f"  same key, database reachable again: {status} {json.dumps(answer)[:300]}")
+    # The result of the send is stored together with the email.
     assert status in (200, 504), status
     _, _, found = ask("GET", "/emails")
     ids = [entry["id"] for entry in found["emails"]]
     print(f"  the list: {ids}")
-    assert ids in ([named], []), "at most once, under the id that was told"
+    assert ids in ([named], []), "at most once, under the reported id"
 
 
 if __name__ == "__main__":

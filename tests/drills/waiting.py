@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A great many automation runs that wait: how fast the server starts, what it holds in memory, and how fast a
-thousand of them go on that are due in the same second.
+"""A million waiting automation runs: how fast the server starts, how much memory it uses, and how fast a thousand runs
+continue that are due in the same second.
 
-    POSTRIDER=target/release/postrider tests/drills/waiting.py                  1,000,000 runs, the time it takes
-    POSTRIDER=target/release/postrider tests/drills/waiting.py --runs 100000    a shorter one
+    POSTRIDER=target/release/postrider tests/drills/waiting.py                  1,000,000 runs, takes long
+    POSTRIDER=target/release/postrider tests/drills/waiting.py --runs 100000    a shorter run
 
-Flow: start a server with a clock that can be moved; let a thousand runs wait for an hour and all others, fifty
-started by each event, for a month; kill it (-9); start it, and see when it answers and what it has in memory;
-move its clock by an hour, and see when the thousand are done. Prints the figures; exits with 1 when a run was lost.
+Flow: start a server with a movable clock; let a thousand runs wait for an hour and all others, fifty started by each
+event, for a month; kill the server (-9) and start it; measure the time until it responds and its memory; advance the
+clock by an hour and measure the time until the thousand runs are done. Exits with 1 if a run is lost.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from events import DOMAIN, OWNER, PATIENCE_S, Server, call  # noqa: E402
 from nodes import Sink, until  # noqa: E402
 
 DUE = 1_000
-# Automations that one event starts (as many as it may).
+# Automations that one event starts (the maximum).
 EACH = 50
 PROCESSES = 2
 CLIENTS = 8
@@ -51,7 +51,7 @@ def post(port, key, name, numbers):
 
 
 def post_all(port, key, name, count, say):
-    """The same in several processes, each with several connections."""
+    """Posts the events from several processes, each with several connections."""
     children = []
     for part in range(PROCESSES):
         child = os.fork()
@@ -76,7 +76,7 @@ def post_all(port, key, name, count, say):
 
 
 class MovedServer(Server):
-    """A postrider whose clock can be moved."""
+    """A postrider with a movable clock."""
 
     def __init__(self, base, sink):
         super().__init__(base, sink)
@@ -123,26 +123,26 @@ def drill(args, base):
 
     post_all(server.port, key, "soon", DUE, say)
     post_all(server.port, key, "late", args.runs // EACH, say)
-    until(lambda: waiting() == args.runs, "the runs to wait", PATIENCE_S)
+    until(lambda: waiting() == args.runs, "waiting runs", PATIENCE_S)
     say("all wait")
     server.kill()
     start = time.monotonic()
     server.start()
     started = time.monotonic() - start
     memory = resident_mib(server.process)
-    say("it answers again")
-    # The command itself returns when what is due was tried.
+    say("the server responds again")
+    # The command returns after all due work was tried.
     start = time.monotonic()
     server.admin("clock", "advance", "3600")
-    until(lambda: counts(soon)["completed"] == DUE, "those that are due", PATIENCE_S)
+    until(lambda: counts(soon)["completed"] == DUE, "the due runs", PATIENCE_S)
     done = time.monotonic() - start
-    say("those that were due are done")
-    print(f"started with {args.runs} waiting runs in {started:.2f} s, {memory:.0f} MiB resident ({empty:.0f} when empty)")
-    print(f"{DUE} due at once: done in {done:.2f} s; {resident_mib(server.process):.0f} MiB resident")
+    say("the due runs are done")
+    print(f"start with {args.runs} waiting runs: {started:.2f} s, {memory:.0f} MiB resident ({empty:.0f} when empty)")
+    print(f"{DUE} runs due at once: done in {done:.2f} s; {resident_mib(server.process):.0f} MiB resident")
     lost = args.runs - waiting()
     server.process.send_signal(signal.SIGTERM)
     server.process.wait()
-    return [f"{lost} runs are not waiting any more"] if lost else []
+    return [f"{lost} waiting runs are lost"] if lost else []
 
 
 def main():

@@ -1,11 +1,11 @@
-//! A short smoke of the fuzz targets: good inputs, broken by chance from a fixed seed.
+//! A short smoke test of the fuzz targets: valid inputs, mutated by a generator with a fixed seed.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-#[allow(unreachable_pub, reason = "shared with fuzz/, whose crate is another")]
+#[allow(unreachable_pub, reason = "shared with fuzz/, a separate crate")]
 mod targets;
 
-/// Inputs that get far, to be broken.
+/// Valid inputs that reach deep into the code, to be mutated.
 const SEEDS: &[&[u8]] = &[
     b"EHLO x\r\nMAIL FROM:<a@b.example> SIZE=10\r\nRCPT TO:<c@d.example> NOTIFY=NEVER\r\nDATA\r\n.\r\n..\r\n.\r\nQUIT\r\n",
     b"EHLO x\r\nMAIL FROM:<> BODY=BINARYMIME\r\nRCPT TO:<\"a b\"@d.example>\r\nBDAT 3\r\na\nbBDAT 2 LAST\r\n\r\nRSET\r\n",
@@ -39,7 +39,7 @@ const SEEDS: &[&[u8]] = &[
 ];
 const ROUNDS: u32 = 12_000;
 
-/// A generator that needs no crate and gives the same numbers everywhere (xorshift).
+/// A xorshift generator: no dependency, and the same numbers everywhere.
 struct Chance(u64);
 
 impl Chance {
@@ -90,7 +90,7 @@ impl Chance {
 }
 
 #[test]
-fn no_target_breaks_its_promise() {
+fn no_fuzz_target_panics_on_mutated_inputs() {
     let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
     for (name, target) in targets::TARGETS {
         for seed in SEEDS {

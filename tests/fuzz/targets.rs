@@ -1,5 +1,5 @@
-//! The fuzz targets: each takes any bytes, and panics when a promise is broken. `fuzz/` runs them with
-//! coverage; `main.rs` beside this file gives each a short smoke in the ordinary tests.
+//! The fuzz targets. Each accepts any bytes and panics if an invariant is violated. `fuzz/` runs them with coverage
+//! feedback; `main.rs` in this directory runs a short smoke test of each.
 
 use std::sync::Arc;
 
@@ -9,22 +9,21 @@ use jiff::Timestamp;
 use mail::address::{Address, Mailbox};
 use mail::email::Category;
 use mail::id::{AccountId, EmailId};
-use mail::link::TokenKey;
 use mail::message::{self, CompletionContext, HeaderField};
+use mail::signed_token::TokenKey;
 use mail::template::{self, ParsedTemplate, TemplateBodies};
 use mail::tracking::{LinkTracker, TrackingTarget, restore_html, rewrite_html};
-use smtp::answers::{Hook, HookVerdict, SessionTls};
-use smtp::budget::ContentBudget;
-use smtp::inbox::LineFramer;
+use smtp::content_budget::ContentBudget;
+use smtp::handler::{Hook, HookVerdict, SessionTls};
 use smtp::limits::SessionLimits;
+use smtp::line_framer::LineFramer;
 use smtp::replies::ReplyBuffer;
 use smtp::session::{Input, SessionAction, SmtpSession};
 use smtp::settings::{ListenerRole, SessionSettings};
 
-/// A target.
 pub type Target = fn(&[u8]);
 
-/// All of them, by name.
+/// All targets, by name.
 pub const TARGETS: &[(&str, Target)] = &[
     ("session", session),
     ("address", address),
@@ -39,8 +38,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("received", received),
 ];
 
-/// Bytes from a client, in two reads, at every kind of door: every message that is taken is clean, and memory is given
-/// back.
+/// Client bytes in two reads, for each listener role. No accepted message has a bare CR or LF unless it is binary, and
+/// all memory is returned to the budget.
 pub fn session(bytes: &[u8]) {
     session_at((ListenerRole::Relay, SessionLimits::for_relay()), false, bytes);
     session_at((ListenerRole::Mx, SessionLimits::for_mx()), false, bytes);
@@ -70,7 +69,7 @@ fn session_at((role, limits): (ListenerRole, SessionLimits), is_secured: bool, b
                     b'\r' => text.get(n + 1) != Some(&b'\n'),
                     _ => false,
                 };
-                assert!(message.binary || !(0..text.len()).any(lone), "a lone LF or CR was taken");
+                assert!(message.binary || !(0..text.len()).any(lone), "a bare CR or LF was accepted");
                 assert!(!message.recipients.is_empty());
             }
             drop(question);
@@ -90,10 +89,10 @@ fn session_at((role, limits): (ListenerRole, SessionLimits), is_secured: bool, b
         }
     }
     drop((session, inbox));
-    assert_eq!(budget.free_bytes(), 1 << 20, "memory was kept");
+    assert_eq!(budget.free_bytes(), 1 << 20, "memory was not released");
 }
 
-/// An address that is taken reads back as itself and cannot break out of a command.
+/// An accepted address round-trips through its text and contains no control character that could end a command.
 pub fn address(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(address) = text.parse::<Address>() {
@@ -106,7 +105,7 @@ pub fn address(bytes: &[u8]) {
     }
 }
 
-/// HTML however broken is tracked once, and what is taken out again is tracked the same.
+/// Rewriting links is idempotent, and restoring and rewriting again gives the same HTML, for malformed HTML too.
 pub fn tracking(bytes: &[u8]) {
     let Ok(html) = std::str::from_utf8(bytes) else { return };
     let key = TokenKey::new([1; 32]);
@@ -122,8 +121,7 @@ pub fn tracking(bytes: &[u8]) {
     assert_eq!(restore_html(&with_pixel, &key), restored);
 }
 
-/// A message's header is read and mended without harm: the client's bytes stay; Bcc goes, and
-/// what was meant for the service.
+/// A header that parses can be completed: other fields remain, Bcc and `Service-*` fields are removed, and From exists.
 pub fn header(bytes: &[u8]) {
     let message = Bytes::copy_from_slice(bytes);
     let Ok(header) = message::parse_header(&message) else { return };
@@ -133,16 +131,18 @@ pub fn header(bytes: &[u8]) {
     if let Ok(mended) = message::complete_message(&message, header, &with) {
         let whole = [mended.top, mended.rest.concat()].concat();
         let (fields, _) = message::parse_fields(&whole);
-        let stays =
-            |field: &HeaderField| !field.has_name(&whole, "Bcc") && !mail::service::is_service_field(&whole, field);
+        let stays = |field: &HeaderField| {
+            !field.has_name(&whole, "Bcc") && !mail::service_headers::is_service_field(&whole, field)
+        };
         assert!(fields.iter().all(stays));
         assert!(fields.iter().any(|field| field.has_name(&whole, "From")));
     }
 }
 
-/// Whatever a message asks is read or refused; rewritten, it has one link and is rewritten no further.
+/// `Service-*` fields are parsed or refused with a message. A rewritten message has exactly one List-Unsubscribe, and
+/// a filled one exactly one MIME-Version.
 pub fn service(bytes: &[u8]) {
-    if let Err(error) = mail::service::parse(bytes) {
+    if let Err(error) = mail::service_headers::parse(bytes) {
         assert!(!error.to_string().is_empty());
     }
     if message::parse_header(bytes).is_err() {
@@ -157,9 +157,9 @@ pub fn service(bytes: &[u8]) {
     assert_eq!(fields.iter().filter(|field| field.has_name(&filled, "MIME-Version")).count(), 1);
 }
 
-/// Whatever comes back is read; what is kept of it is bounded and one line.
+/// Any bounce or complaint is parsed; its diagnostic is bounded and on one line.
 pub fn returned(bytes: &[u8]) {
-    use mail::returned::{ParsedReport, parse, parse_complaint};
+    use mail::bounce::{ParsedReport, parse, parse_complaint};
     let about: Address = "ada@recipient.example".parse().unwrap();
     match parse(bytes, Some(&about), None) {
         ParsedReport::Failed(failure) | ParsedReport::Delayed(failure) => {
@@ -172,8 +172,8 @@ pub fn returned(bytes: &[u8]) {
     let _ = parse_complaint(bytes);
 }
 
-/// What comes in is read whatever it is: bounded, in one line where one line is meant, and nothing of the
-/// message is lost but results that are not ours.
+/// Any received message is parsed in bounds and with one-line fields. Only forged Authentication-Results fields are
+/// stripped; the body stays whole.
 pub fn received(bytes: &[u8]) {
     use mail::received::{ParsedReceivedEmail, strip_forged_auth_results};
     let reading = ParsedReceivedEmail::parse(bytes);
@@ -192,7 +192,7 @@ pub fn received(bytes: &[u8]) {
     assert!(left.ends_with(body.get(1..).unwrap_or_default()));
 }
 
-/// An enhanced status code reads back as itself.
+/// A parsed enhanced status code has class 2, 4 or 5.
 pub fn reply(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Some((code, rest)) = mail::reply::Enhanced::split_prefix(text) {
@@ -201,7 +201,7 @@ pub fn reply(bytes: &[u8]) {
     }
 }
 
-/// Any text is a configuration or a list of problems.
+/// Any text is a valid configuration or yields a list of problems.
 pub fn config(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Err(problems) = postrider::config::from_text(text, []) {
@@ -209,11 +209,11 @@ pub fn config(bytes: &[u8]) {
     }
 }
 
-/// A PROXY header is read alike in one piece and in many, and only its own bytes are asked for.
+/// A PROXY header gives the same result in one piece and in many, and the parser never requests bytes behind it.
 pub fn proxy(bytes: &[u8]) {
     let (mut end, mut step) = (0, parse(&[]));
     while let Ok(HeaderProgress::Incomplete(count)) = step {
-        assert!(count > 0, "nothing is asked for");
+        assert!(count > 0, "incomplete, but no bytes are requested");
         if end + count > bytes.len() {
             break;
         }
@@ -222,7 +222,7 @@ pub fn proxy(bytes: &[u8]) {
     }
     match step {
         Ok(HeaderProgress::Complete { size_bytes, .. }) => {
-            assert_eq!(size_bytes, end, "a byte of what follows was asked for");
+            assert_eq!(size_bytes, end, "a byte behind the header was requested");
             assert_eq!(parse(bytes), step);
         }
         Ok(HeaderProgress::Incomplete(_)) => {
@@ -232,8 +232,8 @@ pub fn proxy(bytes: &[u8]) {
     }
 }
 
-/// Any text is a template or is refused with a place in it; what it renders to is bounded, and a subject is
-/// one line.
+/// Any text is a valid template or is refused with line numbers. The rendered HTML is bounded, and the subject has no
+/// control characters.
 pub fn template(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let settings = template::TemplateSettings {

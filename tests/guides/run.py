@@ -2,18 +2,18 @@
 """Runs the code blocks of the guides (README.md, docs/*.md) against a running `postrider dev`.
 
     tests/guides/run.py --postrider target/debug/postrider              all guides
-    tests/guides/run.py --postrider target/debug/postrider WEBHOOKS     some of them
+    tests/guides/run.py --postrider target/debug/postrider WEBHOOKS     only these guides
 
-Each guide has a server of its own and one shell, in which its `sh` blocks run in order; a guide that says
-`<!-- continues: OTHER.md -->` goes on in the shell of that one. A command that fails, or a request that is answered
-with an error, fails the block. The shell knows $API, $KEY, $DOMAIN, $SMTP and $STX_SMTP, which the server prints;
-`rnl_…` is the key, and the default addresses are those of the server. Any other `…` in a block that runs is a failure.
+Each guide has its own server and shell, in which its `sh` blocks run in order. A guide with `<!-- continues: OTHER.md
+-->` uses the shell of that guide. A block fails if a command fails or a request returns an error. The shell has $API,
+$KEY, $DOMAIN, $SMTP and $STX_SMTP, which the server prints. `rnl_…` is replaced by the key and default addresses by the
+server's. Any other `…` in a block that is run is a failure.
 
-    <!-- not run: WHY -->        before a block: it is not run
-    <!-- run first: COMMANDS --> commands that a reader does not need, before the next block
+    <!-- not run: WHY -->        before a block: skip it
+    <!-- run first: COMMANDS --> commands to run before the next block, hidden from the reader
 
-A `json` block must be JSON; where it comes right behind a block that runs, that block must have printed an object with
-these keys. A `toml` block, put into a configuration, must pass `postrider check`. `python` and `js` blocks must parse.
+A `json` block must be valid JSON. Directly after a block that is run, its keys must all occur in the printed object. A
+`toml` block, inserted into a configuration, must pass `postrider check`. `python` and `js` blocks must parse.
 """
 
 import argparse
@@ -39,7 +39,7 @@ CONTINUES = re.compile(r"<!-- continues: (\w+)\.md -->")
 
 
 class Failed(Exception):
-    """A block does not do what a reader expects."""
+    """A block does not do what it documents."""
 
 
 class Block:
@@ -69,7 +69,7 @@ def blocks_of(guide):
 
 
 class Shell:
-    """A server with its shell."""
+    """A server and its shell."""
 
     def __init__(self, binary, directory):
         self.directory = Path(directory)
@@ -77,7 +77,7 @@ class Shell:
         tools.mkdir()
         (tools / "postrider").symlink_to(binary)
         curl = tools / "curl"
-        # An answer that is an error is a failure.
+        # An HTTP error status is a failure.
         curl.write_text(f'#!/bin/sh\nexec {shutil.which("curl")} --fail-with-body "$@"\n')
         curl.chmod(0o755)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("POSTRIDER_")}
@@ -106,21 +106,21 @@ class Shell:
         self.count = 0
 
     def run(self, commands):
-        """What the commands print."""
+        """Runs commands. Returns their output."""
         for shown, real in self.known:
             commands = commands.replace(shown, real)
         if "…" in commands:
-            raise Failed("a reader cannot run `…`")
+            raise Failed("the block contains `…`")
         self.count += 1
         script, end = self.directory / f"block-{self.count}", f"== end of block {self.count} =="
         script.write_text(f"set -e -o pipefail\n{commands}\n")
-        # A command that fails ends the shell: `set -e`.
+        # `set -e`: a failed command ends the shell.
         told = f"trap 'code=$?; echo; echo \"{end} $code\"' EXIT; source {script}; trap - EXIT; set +e; echo; echo '{end} 0'\n"
         try:
             self.shell.stdin.write(told)
             self.shell.stdin.flush()
         except BrokenPipeError:
-            raise Failed("the shell ended before") from None
+            raise Failed("the shell has already ended") from None
         watch = threading.Timer(BLOCK_S, self.kill)
         watch.start()
         try:
@@ -129,7 +129,7 @@ class Shell:
             watch.cancel()
 
     def read(self, end):
-        """What is printed before the end of a block."""
+        """The output up to the end marker of a block."""
         printed = []
         for line in self.shell.stdout:
             if line.startswith(end):
@@ -140,7 +140,7 @@ class Shell:
         raise Failed(f"the shell ended, or took longer than {BLOCK_S} s:\n" + "".join(printed)[-3000:])
 
     def kill(self):
-        """Ends the shell, with what it has started."""
+        """Kills the shell and its children."""
         try:
             os.killpg(self.shell.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -153,7 +153,7 @@ class Shell:
             self.server.wait(START_S)
         except subprocess.TimeoutExpired:
             self.server.kill()
-            raise Failed("postrider dev does not end") from None
+            raise Failed("postrider dev does not exit") from None
         finally:
             self.log.close()
 
@@ -162,7 +162,7 @@ class Shell:
 
 
 def like(shown, printed, where="it"):
-    """What is printed has every key that is shown."""
+    """Checks that the printed value has every key of the documented one."""
     if isinstance(shown, dict):
         for key, value in shown.items():
             if not isinstance(printed, dict) or key not in printed:
@@ -170,12 +170,12 @@ def like(shown, printed, where="it"):
             like(value, printed[key], f"{where}.{key}")
     elif isinstance(shown, list) and shown:
         if not isinstance(printed, list) or not printed:
-            raise Failed(f"{where} is no list with something in it: {json.dumps(printed)[:2000]}")
+            raise Failed(f"{where} is not a non-empty list: {json.dumps(printed)[:2000]}")
         like(shown[0], printed[0], f"{where}[0]")
 
 
 def last_value(printed):
-    """The last JSON value of what was printed."""
+    """The last JSON value of an output."""
     for line in reversed(printed.strip().splitlines()):
         try:
             return json.loads(line)
@@ -223,14 +223,14 @@ def check_js(block):
 
 
 def lacks(block):
-    """A program that a block needs and that is not here."""
+    """Returns the program that a block needs and that is not installed, if any."""
     wanted = {"sh": ["swaks", "jq", "openssl"], "toml": ["openssl"], "js": ["node"]}.get(block.kind, [])
     used = [name for name in wanted if block.kind != "sh" or re.search(rf"\b{name}\b", block.text + block.first)]
     return next((name for name in used if not shutil.which(name)), None)
 
 
 def run_block(block, shell, binary, printed):
-    """What the block printed; none when it is not one that runs."""
+    """Runs a block. Returns its output, or `None` if blocks of this kind are not run."""
     if block.kind == "sh":
         return shell.run(block.first + block.text)
     if block.kind == "json":
@@ -245,7 +245,7 @@ def run_block(block, shell, binary, printed):
 
 
 def run_guides(guides, binary):
-    """How many blocks of guides that share a server fail."""
+    """Runs guides that share a server. Returns the number of failed blocks."""
     failures, counts = 0, {"run": 0, "not run": 0}
     with tempfile.TemporaryDirectory() as directory:
         shell = Shell(binary, directory)
@@ -256,7 +256,7 @@ def run_guides(guides, binary):
                     printed = None
                     continue
                 if missing := lacks(block):
-                    print(f"  {block}: skipped: {missing} is not here")
+                    print(f"  {block}: skipped: {missing} is not installed")
                     continue
                 try:
                     printed = run_block(block, shell, binary, printed if block.follows else None)
@@ -265,7 +265,7 @@ def run_guides(guides, binary):
                     print(f"  {block}: FAILED: {failure}")
                     failures += 1
                     if block.kind == "sh":
-                        # The shell has ended, and what follows builds on this.
+                        # The shell has ended, and later blocks depend on it.
                         break
         finally:
             shell.close()
@@ -275,7 +275,7 @@ def run_guides(guides, binary):
 
 
 def grouped(guides):
-    """Guides, each behind the one that it continues."""
+    """Groups each guide with those that continue it."""
     groups = {guide.stem: [guide] for guide in guides}
     for guide in guides:
         if before := CONTINUES.search(guide.read_text()):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Certificates from Pebble, Let's Encrypt's authority for tests.
+"""Tests certificate issuance with Pebble, the ACME test CA of Let's Encrypt.
 
     tests/peers/acme.py --postrider target/debug/postrider
 
-Flow, once by HTTP-01 and once by TLS-ALPN-01 (where 127.0.0.43:443 may be bound): Pebble, which refuses some
-nonces, its name server, and `postrider serve` with [tls.acme]; what submission shows must be Pebble's, for
-all names; and be shown by a second start. Without Pebble all is skipped. Nothing leaves loopback.
+Flow, once for HTTP-01 and once for TLS-ALPN-01 (if 127.0.0.43:443 can be bound): start Pebble, which rejects some
+nonces, its name server, and `postrider serve` with [tls.acme]. The certificate of the submission listener must be
+issued by Pebble for all names, and a second start must use it again. Skipped if Pebble is not installed. No traffic
+leaves loopback.
 """
 
 import argparse
@@ -35,7 +36,7 @@ def wait_for(what, found):
             if value := found():
                 return value
         time.sleep(0.1)
-    raise Failed(f"{what} did not come")
+    raise Failed(f"timed out waiting for {what}")
 
 
 def answers(port, address="127.0.0.1"):
@@ -55,7 +56,7 @@ def running(command, log, cwd=None):
 
 
 def authority_certificate(place):
-    """Who signs Pebble's own certificate, and that."""
+    """The CA of Pebble's own certificate, and that certificate."""
     ec = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     openssl = program("openssl")
     run([openssl, "req", "-x509", *ec, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=ca"], cwd=place)
@@ -66,7 +67,7 @@ def authority_certificate(place):
 
 
 def shown(port):
-    """The names of the certificate that submission shows, if Pebble made it."""
+    """Names of the submission listener's certificate if Pebble issued it."""
     with socket.create_connection(("127.0.0.1", port), timeout=5) as plain:
         with ANY_CERTIFICATE.wrap_socket(plain, server_hostname=NAMES[0]) as tls:
             der = tls.getpeercert(binary_form=True)
@@ -82,7 +83,7 @@ def certificate(binary, way):
         try:
             socket.create_server((ADDRESS, tls)).close()
         except OSError as error:
-            raise Skip(f"{ADDRESS}:443 may not be bound: {error}") from None
+            raise Skip(f"{ADDRESS}:443 cannot be bound: {error}") from None
     with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
         place = Path(scratch)
         authority_certificate(place)
@@ -117,7 +118,7 @@ def certificate(binary, way):
             with running(serve, log):
                 wait_for("the second start", answers(submission))
                 if not shown(submission):
-                    raise Failed("the second start does not show what the first one got")
+                    raise Failed("the second start does not use the certificate of the first one")
         except Failed as failed:
             raise Failed(f"{failed}\n{log.read_text()[-3000:]}") from None
 

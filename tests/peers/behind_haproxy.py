@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""HAProxy in front of `postrider serve`, set up as docs/PROXY.md says.
+"""Tests HAProxy in front of `postrider serve`, configured as in docs/PROXY.md.
 
     tests/peers/behind_haproxy.py --postrider target/debug/postrider
 
-Flow: the blocks of docs/PROXY.md become the two configurations, with addresses of loopback for those that
-stand there; both are started; HAProxy's health checks must find postrider well; a client at 127.0.0.9
-submits over STARTTLS and over implicit TLS and reads both messages back over HTTPS: each must say
-127.0.0.9 in its Received field. Without HAProxy all is skipped. Nothing leaves loopback.
+Flow: the code blocks of docs/PROXY.md become the two configurations, with loopback addresses; start both programs;
+HAProxy's health checks must pass; a client at 127.0.0.9 submits over STARTTLS and over implicit TLS and reads both
+messages back over HTTPS. Their Received fields must contain 127.0.0.9. Skipped if HAProxy is not installed. No traffic
+leaves loopback.
 """
 
 import argparse
@@ -36,7 +36,7 @@ ANY_CERTIFICATE = ssl._create_unverified_context()
 
 
 def blocks(language):
-    """The fenced blocks of docs/PROXY.md in this language, as one text."""
+    """All code blocks of docs/PROXY.md in this language, joined."""
     text = (HERE.parent.parent / "docs" / "PROXY.md").read_text()
     return "\n".join(re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S))
 
@@ -52,13 +52,13 @@ def free_ports(count):
 def replace(text, changes):
     for old, new in changes:
         if old not in text:
-            raise Failed(f"docs/PROXY.md does not say {old!r} any more")
+            raise Failed(f"docs/PROXY.md no longer contains {old!r}")
         text = text.replace(old, new)
     return text
 
 
 class Setup:
-    """Both programs on loopback, from the configurations in docs/PROXY.md."""
+    """Both programs on loopback with the configurations of docs/PROXY.md."""
 
     def __init__(self, binary, directory):
         self.binary, self.directory = binary, directory
@@ -122,7 +122,7 @@ class Setup:
         return json.loads(run([self.binary, "admin", *words, "--config", str(self.config), "--json"]))
 
     def health(self):
-        """HAProxy's verdict on each server: `L7OK` is good."""
+        """HAProxy's health status of each server: `L7OK` is good."""
         with socket.socket(socket.AF_UNIX) as stats:
             stats.connect(str(self.stats))
             stats.sendall(b"show stat\n")
@@ -181,11 +181,11 @@ def over_https(setup):
     for email in emails:
         raw = setup.get(f"/emails/{email['id']}/raw").decode()
         if f"[{CLIENT}]" not in raw.split("\r\n\r\n")[0]:
-            raise Failed(f"{CLIENT} does not stand in Received:\n{raw[:500]}")
+            raise Failed(f"{CLIENT} is missing in Received:\n{raw[:500]}")
 
 
 def main():
-    parser = argparse.ArgumentParser(description="HAProxy in front of postrider, as docs/PROXY.md says.")
+    parser = argparse.ArgumentParser(description="HAProxy in front of postrider, configured as in docs/PROXY.md.")
     parser.add_argument("--postrider", required=True, help="the binary to start")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:

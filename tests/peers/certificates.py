@@ -1,4 +1,4 @@
-"""Certificates of a private authority, good ones and others, and TLSA records that name them.
+"""Valid and invalid certificates of a private CA, and TLSA records for them.
 
     certificates = Certificates(place, names)
     certificates.contexts["expired"]; certificates.tlsa("3 1 1 self")
@@ -11,7 +11,7 @@ from check import program, run
 
 EC = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
 ELSEWHERE = ["elsewhere.example"]
-# Who signed it, for which names (none: the hosts' own), for how many days, and who is shown beside it.
+# Signer, names (`None`: the hosts' own), days of validity, and further certificates to send.
 KINDS = {
     "good": ("ca", None, 2, []),
     "whole": ("ca", None, 2, ["ca"]),
@@ -21,7 +21,7 @@ KINDS = {
     "other": ("ca", ELSEWHERE, 2, []),
     "other-whole": ("ca", ELSEWHERE, 2, ["ca"]),
     "self": (None, None, 2, []),
-    # Signed by itself, with an authority beside it that knows nothing of it.
+    # Self-signed; it also sends a CA certificate that did not sign it.
     "stray": (None, None, 2, ["ca"]),
 }
 
@@ -35,7 +35,7 @@ class Certificates:
             names_of_it = ",".join(f"DNS:{name}" for name in others or names)
             self.make(kind, signer, f"subjectAltName={names_of_it}\n", days)
         self.contexts = {kind: self.context(kind) for kind in KINDS}
-        # Takes nobody who shows no certificate.
+        # Requires a client certificate.
         self.contexts["demanding"] = self.context("good")
         self.contexts["demanding"].verify_mode = ssl.CERT_REQUIRED
         self.contexts["demanding"].load_verify_locations(place / "ca.pem")
@@ -61,7 +61,7 @@ class Certificates:
         return context
 
     def tlsa(self, spec):
-        """The data of a record `usage selector matching kind`; `=…` in place of a kind is the data itself."""
+        """Data of a TLSA record given as `usage selector matching kind`; `=…` in place of the kind is literal data."""
         *numbers, kind = spec.split()
         if kind.startswith("="):
             return " ".join([*numbers, kind[1:]])

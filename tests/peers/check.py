@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Foreign clients hand mail to `postrider dev`, and foreign verifiers judge what comes out.
+"""Foreign clients submit mail to `postrider dev`, and foreign verifiers check its signatures.
 
     tests/peers/check.py --postrider target/debug/postrider
-    tests/peers/check.py --line '{"submission": …}'       against a `postrider dev --json` that runs
+    tests/peers/check.py --line '{"submission": …}'       use a running `postrider dev --json`
 
-Flow: start `postrider dev --json` and read its line; each client (swaks, smtplib, msmtp, Nodemailer)
-sends one message through STARTTLS and AUTH and the inbox must show it, with its subject, sender and
-recipient; then each verifier (dkimpy, OpenDKIM) checks both signatures of every raw message with the
-public keys that the inbox publishes. A client that is not installed is skipped with a word; a check that
-fails fails the run. Nothing leaves loopback but, where npm is there, the fetching of Nodemailer.
+Flow: start `postrider dev --json` and read its line. Each client (swaks, smtplib, msmtp, Nodemailer) sends one message
+with STARTTLS and AUTH; the inbox must show it with subject, sender and recipient. Then each verifier (dkimpy, OpenDKIM)
+verifies both signatures of every raw message with the public keys that the inbox publishes. Clients that are not
+installed are skipped with a note. No traffic leaves loopback, except that npm fetches Nodemailer.
 """
 
 import argparse
@@ -36,18 +35,18 @@ BODY = "A line.\n.a line that begins with a dot\n\nUmlauts: \u00e4\u00f6\u00fc\n
 
 
 class Skip(Exception):
-    """Not here: said and passed over."""
+    """Something is not installed: the check is skipped."""
 
 
 class Failed(Exception):
-    """Here, and not as it must be."""
+    """The check found a fault."""
 
 
 # The server
 
 
 class Dev:
-    """A running `postrider dev`, as its JSON line describes it."""
+    """A running `postrider dev`, from its JSON line."""
 
     def __init__(self, line):
         self.line = line
@@ -62,7 +61,7 @@ class Dev:
             return answer.read()
 
     def wait_for(self, subject):
-        """The captured message with this subject; waits for its arrival."""
+        """Waits for a captured message with this subject and returns it."""
         deadline = time.monotonic() + ARRIVE_S
         while time.monotonic() < deadline:
             for message in json.loads(self.get("/messages"))["messages"]:
@@ -91,7 +90,7 @@ def start(binary, directory):
         if time.monotonic() > deadline:
             break
     process.kill()
-    raise Failed("postrider dev said no JSON line:\n" + Path(log.name).read_text(errors="replace")[-3000:])
+    raise Failed("postrider dev printed no JSON line:\n" + Path(log.name).read_text(errors="replace")[-3000:])
 
 
 # Clients: each sends one message
@@ -146,7 +145,7 @@ def with_nodemailer(dev, subject):
         try:
             subprocess.run(fetch, capture_output=True, timeout=CLIENT_S, check=True, cwd=NODE_CACHE)
         except (subprocess.SubprocessError, OSError):
-            raise Skip("npm could not fetch nodemailer") from None
+            raise Skip("npm cannot fetch nodemailer") from None
     mail = {
         "transport": {
             "host": dev.host,
@@ -164,7 +163,7 @@ CLIENTS = {"swaks": with_swaks, "smtplib": with_smtplib, "msmtp": with_msmtp, "n
 
 
 def sent_with(name, dev):
-    """One message by this client; the captured one, looked at from all sides."""
+    """Sends one message with this client and checks the captured message."""
     subject = f"peer {name} {time.time_ns()}"
     CLIENTS[name](dev, subject)
     found = dev.wait_for(subject)
@@ -180,14 +179,14 @@ def sent_with(name, dev):
     return raw
 
 
-# Verifiers: each judges one raw message
+# Verifiers: each checks one raw message
 
 
 def by_dkimpy(raw, records):
     try:
         import dkim
     except ImportError:
-        raise Skip("python3-dkim is not here") from None
+        raise Skip("python3-dkim is not installed") from None
 
     def answer(name, timeout=5):
         return records.get(name.decode().rstrip(".").lower(), "").encode() or None
@@ -210,7 +209,7 @@ def by_dkimpy(raw, records):
 
 
 def by_opendkim(raw, records):
-    """Its test mode: keys from a file. It stops at the first good signature, so it is shown one at a time."""
+    """OpenDKIM's test mode with keys from a file. It stops at the first valid signature, so pass one at a time."""
     opendkim = program("opendkim")
     head, separator, body = raw.partition(b"\r\n\r\n")
     fields = re.split(rb"\r\n(?![ \t])", head)
@@ -242,7 +241,7 @@ VERIFIERS = {"dkimpy": by_dkimpy, "opendkim": by_opendkim}
 def program(name):
     found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
     if not found:
-        raise Skip(f"{name} is not here")
+        raise Skip(f"{name} is not installed")
     return found
 
 
@@ -255,7 +254,7 @@ def run(command, given=None, cwd=None):
 
 
 def tell(name, work):
-    """Runs a check and says how it went: its value, or None; and whether it failed."""
+    """Runs a check and prints the result. Returns its value or `None`, and whether it failed."""
     try:
         value = work()
     except Skip as skip:
@@ -285,7 +284,7 @@ def check(dev):
 def main():
     parser = argparse.ArgumentParser(description="Foreign clients and verifiers against postrider dev.")
     parser.add_argument("--postrider", help="the binary to start")
-    parser.add_argument("--line", help="the JSON line of a postrider dev that runs already")
+    parser.add_argument("--line", help="the JSON line of a running postrider dev")
     args = parser.parse_args()
     if args.line:
         sys.exit(1 if check(Dev(json.loads(args.line))) else 0)
@@ -309,7 +308,7 @@ def main():
                 try:
                     process.wait(30)
                 except subprocess.TimeoutExpired:
-                    print("  postrider dev does not end on SIGTERM")
+                    print("  postrider dev does not exit on SIGTERM")
                     failures = 1
                     process.kill()
     sys.exit(1 if failures else 0)

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Delivery security against foreign peers: MTA-STS, DANE, and mail hosts that hurt.
+"""Delivery security against foreign peers: MTA-STS, DANE, and misbehaving mail hosts.
 
     tests/peers/egress.py --postrider target/debug/postrider
-    tests/peers/egress.py --postrider … --known      what is known to be wrong fails too
-    tests/peers/egress.py --postrider … --keep DIR   logs, zones and certificates are left there
+    tests/peers/egress.py --postrider … --known      known faults count as failures
+    tests/peers/egress.py --postrider … --keep DIR   keep logs, zones and certificates there
 
-Flow: Knot serves a signed root and zones below it, good ones, unsigned ones and broken ones; scripted mail hosts on many
-loopback addresses and policies' web servers stand behind the names (egress_cases.py). A message goes to each; what
-became of it, in which words, and what was ever seen of it in the clear is compared with what must be. Then policies
-change, vanish and run out while time passes and postrider restarts. Without Knot all is skipped. Nothing leaves loopback.
+Flow: Knot serves a signed root and zones below it: valid, unsigned and broken ones. Scripted mail hosts on many
+loopback addresses and MTA-STS web servers belong to the names (egress_cases.py). One message is sent to each case; its
+state, its error text and everything that was transmitted in clear text are compared with the expectation. Then policies
+change, vanish and expire while time passes and postrider restarts. Skipped if Knot is not installed. No traffic leaves
+loopback.
 """
 
 import argparse
@@ -36,7 +37,7 @@ from policyweb import Page, PolicyWeb, policy
 from receiving import OWNER, Server, free_port, until
 
 WEB, SILENT_WEB = "127.27.0.1", "127.27.0.2"
-# More domains whose policies' web servers say nothing than are looked up at once.
+# More domains with silent MTA-STS web servers than are looked up concurrently.
 SILENT, SILENT_AT_ONCE = 600, 40
 PATIENCE_S = 60
 SLOW_S = 150
@@ -46,7 +47,7 @@ LIFE = "life.test"
 
 
 class Tlsa:
-    """TLSA data in a format string: `{t:3 1 1 self}`."""
+    """Formats TLSA data in a format string: `{t:3 1 1 self}`."""
 
     def __init__(self, certificates):
         self.certificates = certificates
@@ -56,7 +57,7 @@ class Tlsa:
 
 
 class Sender(Server):
-    """A postrider that delivers to the ground's mail hosts."""
+    """A postrider that delivers to the mail hosts of the test."""
 
     def __init__(self, binary, place, names, ground, dane="on", paused=False):
         place.mkdir()
@@ -77,9 +78,9 @@ mta_sts_port = {ground.web_port}"""
         self.ask("PATCH", f"/domains/{strict['id']}", {"tls_mode": "enforced"})
 
     def restart(self, dane):
-        """Another process on the same data."""
+        """Starts another process on the same data."""
         if self.end() != 0:
-            raise Failed("the server did not end well")
+            raise Failed("the server did not exit with 0")
         text = re.sub('dane = ".*"', f'dane = "{dane}"', self.config.read_text())
         self.config.write_text(text.replace("paused = true", "paused = false"))
         with self.log.open("ab") as log:
@@ -96,7 +97,7 @@ mta_sts_port = {ground.web_port}"""
         self.admin("clock", "advance", str(seconds))
 
     def fate(self, email):
-        """The recipient, and its first attempt."""
+        """The recipient and its first attempt."""
         recipient = self.ask("GET", f"/emails/{email}")["email"]["recipients"][0]
         attempts = self.ask("GET", f"/emails/{email}/attempts")["attempts"]
         return recipient, attempts[-1] if attempts else None
@@ -173,7 +174,7 @@ class Ground:
 
 
 def silent_lines():
-    """Many domains whose policies' web servers take connections and say nothing."""
+    """Zone lines of many domains whose MTA-STS web servers accept connections and never respond."""
     for number in range(SILENT):
         domain = f"silent{number}.{cases.PLAIN}."
         yield f'_mta-sts.{domain} 60 TXT "v=STSv1; id=1;"'
@@ -194,18 +195,18 @@ def name_it(case, number):
 
 
 def render(page, case):
-    """Its policy with the case's names in it."""
+    """Inserts the case's names into its policy."""
     if isinstance(page.text, str):
         host = case.hosts[0].name if case.hosts else ""
         page.text = page.text.replace("{h}", host).replace("{d}", case.domain).replace("{D}", case.domain.upper())
     return page
 
 
-# Judging
+# Checking
 
 
 def judge(sender, case):
-    """What is not as it must be with a case."""
+    """Compares a case with its expectation. Raises `Failed` with all differences."""
     wanted, marker = case.wanted, case.marker.encode()
     recipient, attempt = sender.fate(case.email)
     if attempt is None:
@@ -214,7 +215,7 @@ def judge(sender, case):
     if recipient["status"] != wanted.state and not (attempt["n"] == 1 and recipient["attempts"] > 1):
         wrong.append(f"{recipient['status']}, not {wanted.state}")
     if not re.search(wanted.words, said):
-        wrong.append(f"the words are not /{wanted.words}/")
+        wrong.append(f"the error does not match /{wanted.words}/")
     if wanted.phase and attempt["phase"] != wanted.phase:
         wrong.append(f"in phase {attempt['phase']}, not {wanted.phase}")
     tls = attempt["tls"]
@@ -224,28 +225,28 @@ def judge(sender, case):
     for at, host in enumerate(case.hosts):
         wrong += leaks(case, at, host, marker)
     if wrong:
-        raise Failed(f"{'; '.join(wrong)}. It says {said!r}, {attempt['phase']}, {shown}")
+        raise Failed(f"{'; '.join(wrong)}. The error is {said!r}, {attempt['phase']}, {shown}")
 
 
 def leaks(case, at, host, marker):
-    """What a host was told that it should not have been told, or was not told."""
+    """Yields what a host received in error, or did not receive."""
     is_delivered = case.wanted.state == "delivered"
     takes = is_delivered and at == case.wanted.taker
     if takes and marker not in (host.clear if case.wanted.tls == cases.CLEAR else host.sealed):
-        yield f"host {at + 1} has not got it"
+        yield f"host {at + 1} did not receive it"
     if takes and (times := sum(marker in message for message in host.taken)) != 1:
-        yield f"host {at + 1} took it {times} times"
+        yield f"host {at + 1} accepted it {times} times"
     if case.is_open:
         return
     may_be_clear = takes and case.wanted.tls == cases.CLEAR
     if not may_be_clear and (marker in host.clear or b"RCPT TO" in host.clear.upper()):
-        yield f"IN THE CLEAR to host {at + 1}"
+        yield f"IN CLEAR TEXT to host {at + 1}"
     if not takes and marker in host.sealed:
-        yield f"host {at + 1} has got it"
+        yield f"host {at + 1} received it"
 
 
 class Report:
-    """A line for each case, and the number of those that failed."""
+    """Prints a line for each case and counts the failures."""
 
     def __init__(self, counts_known):
         self.counts_known, self.failures, self.known = counts_known, 0, 0
@@ -256,7 +257,7 @@ class Report:
             return
         try:
             work()
-            print(f"  {title:<34} ok, although known as a fault: {known}")
+            print(f"  {title:<34} ok, although listed as a known fault: {known}")
         except Failed as failure:
             self.known += 1
             print(f"  {title:<34} known fault: {known} ({failure})")
@@ -275,7 +276,7 @@ def judge_all(sender, some, report, patience_s=PATIENCE_S):
         report.case(case.title, lambda case=case: judge(sender, case), case.known)
 
 
-# Policies that change, vanish and run out
+# Policies that change, vanish and expire
 
 
 HELD, FREE = cases.waits("TLS failed"), cases.goes("opportunistic", False)
@@ -285,8 +286,8 @@ FIRST, SECOND = ("v=STSv1; id=1;",), ("v=STSv1; id=2;",)
 
 @dataclass
 class Life:
-    """A domain whose host shows a bad certificate; what is announced and answered first, and then; what must become of
-    messages at first, after the change, after a restart while no web server answers, and when a day has passed."""
+    """A domain whose host has an invalid certificate: the TXT record and policy at first and after the change, and the
+    expected results at first, after the change, after a restart without web servers, and a day later."""
 
     title: str
     pages: tuple
@@ -295,9 +296,9 @@ class Life:
     label: str = ""
 
     def case(self, stage):
-        """A case for a message of a stage, at the same host."""
-        # That there is no record is kept by the resolver for as long as its owner says, whatever our clock says.
-        known = "a lack is kept for a while" if self.title == "announced later" and stage else ""
+        """The case for a message of a stage, at the same host."""
+        # The resolver caches NXDOMAIN for the negative TTL in real time, regardless of the moved clock.
+        known = "negative answers are cached" if self.title == "announced later" and stage else ""
         case = Case(
             f"MTA-STS over time: {self.title}: {STAGES[stage]}", [self.host], self.wanted[stage], LIFE, known=known
         )
@@ -313,7 +314,7 @@ class Life:
         return [*announced, *mail, f"mta-sts.{domain} 0 A {WEB}"]
 
 
-STAGES = ("at first", "changed", "after a restart, no web server", "when a day has passed")
+STAGES = ("at first", "changed", "after a restart without web servers", "a day later")
 
 
 def enforcing(**more):
@@ -328,7 +329,7 @@ HELD_FOR_A_DAY = (HELD, HELD, HELD, FREE)
 LIVES = [
     Life("nothing changes", (enforcing, enforcing), (FIRST, FIRST), (HELD, HELD, HELD, HELD)),
     Life("no longer announced", (enforcing, enforcing), (FIRST, ()), HELD_FOR_A_DAY),
-    Life("no answer about what is announced", (enforcing, enforcing), (FIRST, FIRST), HELD_FOR_A_DAY, "lost"),
+    Life("SERVFAIL for the TXT record", (enforcing, enforcing), (FIRST, FIRST), HELD_FOR_A_DAY, "lost"),
     Life("announced twice", (enforcing, enforcing), (FIRST, FIRST + SECOND), HELD_FOR_A_DAY),
     Life("a new id, 404", (enforcing, lambda: Page(status="404 Not Found")), (FIRST, SECOND), HELD_FOR_A_DAY),
     Life("a new id, a web server for another name", (enforcing, lambda: enforcing(certificate="other")), (FIRST, SECOND), HELD_FOR_A_DAY),
@@ -360,7 +361,7 @@ class Lives:
             life.host = ground.hosts.add(Host("self", name=f"mx.{life.label}.{LIFE}"))
 
     def show(self, stage):
-        """What is announced and answered from now on."""
+        """Publishes the TXT records and policies of a stage."""
         for life in LIVES:
             page = life.pages[min(stage, 1)]()
             page.text = page.text.replace("{h}", life.host.name)
@@ -368,7 +369,7 @@ class Lives:
         self.ground.knot.change(LIFE, [line for life in LIVES for line in life.lines(stage)])
 
     def try_stage(self, stage, sender, report):
-        """A message to each, and what becomes of it."""
+        """Sends one message to each domain and checks the results."""
         tried = [life.case(stage) for life in LIVES]
         send_all(sender, tried)
         judge_all(sender, tried, report)
@@ -378,7 +379,7 @@ class Lives:
 
 
 def without_signatures(base, args, ground, report):
-    """Name servers that give no signatures: "auto" leaves DANE out, "on" leaves mail where it is."""
+    """With an unsigned name server, "auto" does not use DANE, and "on" defers all mail."""
     senders = []
     for dane, wanted in {"auto": FREE, "on": cases.waits("DNSSEC|gave no answer", "dns")}.items():
         case = Case(f'DANE: no signatures, dane = "{dane}"', [Host("self")], wanted, "unsigned.example")
@@ -393,7 +394,7 @@ def without_signatures(base, args, ground, report):
 
 
 def over_time(sender, ground, lives, again, report):
-    """Policies change, and time passes."""
+    """Policies change while time passes."""
     lives.show(0)
     lives.try_stage(0, sender, report)
     lives.show(1)
@@ -411,15 +412,15 @@ def over_time(sender, ground, lives, again, report):
 
 
 def given_up(sender, case, why):
-    """What has waited for two days has failed, and for the right reason."""
+    """Checks that mail which waited for two days has failed with the expected reason."""
     recipient, _ = sender.fate(case.email)
     said = str(sender.ask("GET", f"/emails/{case.email}/events"))
     if recipient["status"] != "failed" or why not in said:
-        raise Failed(f"{recipient['status']}, not failed of {why}: {said}")
+        raise Failed(f"{recipient['status']}, not failed with {why}: {said}")
 
 
 def all_given_up(sender, wave, report):
-    """What was never delivered has failed when two days have passed."""
+    """Checks that undelivered mail has failed after two days."""
     sender.advance(hours=24)
     waited = [case for case in wave if case.wanted.state == "deferred" and not case.known]
     for phase, why in {"tls": "tls_required", "dns": "dns_error", "ehlo": "expired"}.items():
@@ -428,7 +429,7 @@ def all_given_up(sender, wave, report):
 
 
 class Slow:
-    """A name server that takes a while for each answer, as those do that are not next door."""
+    """A name server with a delay before each answer."""
 
     def __init__(self, knot):
         self.inner = ("127.0.0.1", knot.port)
@@ -452,7 +453,7 @@ class Slow:
 
 
 def flood(base, args, ground, case):
-    """Mail to all the domains whose web servers are silent, and behind it one message for another."""
+    """Sends mail to all domains with silent web servers, and then one message to another domain."""
     sender = Sender(args.postrider, base / "flood", ground.knot, ground)
     for first in range(0, SILENT, SILENT_AT_ONCE):
         to = [f"a@silent{number}.{cases.PLAIN}" for number in range(first, first + SILENT_AT_ONCE)]
@@ -462,7 +463,7 @@ def flood(base, args, ground, case):
 
 
 def judge_flood(sender, case):
-    """Nobody waits for somebody else's web server."""
+    """Checks that a silent web server delays no other domain."""
     judge(sender, case)
     email = sender.ask("GET", f"/emails/{case.email}")["email"]
     sent, delivered = (datetime.fromisoformat(email[field]) for field in ("created_at", "delivered_at"))
@@ -472,7 +473,7 @@ def judge_flood(sender, case):
 
 
 def at_a_start(base, args, ground, waiting, report):
-    """Mail that lies there when postrider starts: DANE counts from the first one on."""
+    """Mail that is queued when postrider starts: DANE must apply to the first message."""
     sender = Sender(args.postrider, base / "start", Slow(ground.knot), ground, paused=True)
     send_all(sender, waiting)
     sender.restart(dane="on")
@@ -483,13 +484,13 @@ def at_a_start(base, args, ground, waiting, report):
 def good_end(sender):
     ended = sender.end()
     if ended != 0:
-        raise Failed(f"the server ended with {ended}")
+        raise Failed(f"the server exited with {ended}")
     if "panic" in sender.log.read_text(errors="replace"):
-        raise Failed("the log tells of a panic")
+        raise Failed("the log contains a panic")
 
 
 def let_go(rough, dripping, slow, since, report):
-    """Whoever drips is let go; who ends with a time-out of ours is waited for."""
+    """Hosts that send one byte at a time are disconnected; mail that ends with a local timeout is awaited."""
     for case in dripping:
         for host in case.hosts:
             host.hang_up()
@@ -505,7 +506,7 @@ def check(args):
     again = [cases.named("after a restart", "self", "3 1 1 self")]
     again.append(cases.named("after a restart, another key", "self", "3 1 1 good", wanted=cases.MEANS_NONE))
     again += cases.leniently()
-    quick = Case("slow: meanwhile others get theirs", [Host("good")], FREE)
+    quick = Case("slow: other domains are not delayed", [Host("good")], FREE)
     behind = Case(f"MTA-STS: behind {SILENT} silent web servers", [Host("good")], FREE, known=cases.CROWD)
     with tempfile.TemporaryDirectory() as place:
         base = Path(place)
@@ -530,14 +531,14 @@ def check(args):
             senders += without_signatures(base, args, ground, report)
             senders.append(at_a_start(base, args, ground, waiting, report))
             over_time(sender, ground, lives, again, report)
-            # What was not taken is posted again.
+            # Reports that were not accepted are posted again.
             sender.advance(hours=1)
             all_given_up(sender, wave, report)
             reports.judge_all(sender, report)
             report.case(behind.title, lambda: judge_flood(flooded, behind), behind.known)
             let_go(rough, dripping, slow, since, report)
             for each in senders:
-                report.case("a good end", lambda each=each: good_end(each))
+                report.case("clean exit", lambda each=each: good_end(each))
         finally:
             for each in senders:
                 each.close()
@@ -551,8 +552,8 @@ def check(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--postrider", required=True, help="the binary to start")
-    parser.add_argument("--known", action="store_true", help="what is known to be wrong fails too")
-    parser.add_argument("--keep", help="a directory to keep logs in")
+    parser.add_argument("--known", action="store_true", help="known faults count as failures")
+    parser.add_argument("--keep", help="directory in which logs are kept")
     args = parser.parse_args()
     try:
         program("knotd")

@@ -1,7 +1,7 @@
-"""What is tried of delivery security: hosts, records and policies, and what must become of a message.
+"""Cases of delivery security: hosts, records and policies, and the expected result of a message.
 
-`WIRES` are ways in which TLS comes to nothing, tried where nothing asks for it, and under each policy that does. `DANE`,
-`STS` and `HOSTILE` are cases by themselves; `SLOW` take as long as a time-out, or as they are let.
+`WIRES` are ways in which TLS fails; each is tried without any policy and under each policy that requires TLS. `DANE`,
+`STS` and `HOSTILE` are single cases. `SLOW` cases end with a timeout, or when the connection is closed.
 """
 
 import dataclasses
@@ -12,18 +12,18 @@ from policyweb import Page, policy
 
 SECURE, HASHED, PLAIN, OPTED_OUT = "secure.test", "hashed.test", "plain.test", "plain.hashed.test"
 WRONG_KEY, OVER, FORGED = "wrongkey.test", "over.test", "forged.test"
-# Asked about, it gives no answer.
+# Queries about this name are answered SERVFAIL.
 LOST = "_tcp.half.secure.test"
 NO_TLS = ("8BITMIME",)
 CLEAR = "in the clear"
-# Senders; the second one's domain has `tls_mode` enforced.
+# Senders; the domain of the second one has `tls_mode` enforced.
 USUAL, STRICT = "acme.example", "strict.example"
 CLOSED = "the host closed the connection"
 
 
 @dataclass
 class Wanted:
-    """What must become of a message: state, by which TLS, in which words, who takes it."""
+    """Expected result: state, TLS, error text (regex), phase, and index of the host that accepts the message."""
 
     state: str
     tls: object = None
@@ -38,18 +38,19 @@ class Case:
     hosts: list
     wanted: Wanted
     zone: str = PLAIN
-    # What stands at the well-known place, and what is announced if not just that. In texts, `{d}` and `{h}` are the
-    # domain and its first host; in records, with a dot behind them, and `{p}`, `{a}`, `{t:…}` port, address, TLSA.
+    # The policy at the well-known URL, and the TXT records if they differ from the default. In texts, `{d}` and `{h}`
+    # are the domain and its first host; in records they end in a dot, and `{p}`, `{a}`, `{t:…}` are port, address and
+    # TLSA.
     policy: Page | None = None
     announced: tuple | None = None
     records: tuple = ()
     has_mx: bool = True
-    # To whom mail goes, if not to the domain itself.
+    # Recipient domain, if it differs from the domain itself.
     to: str = "{d}"
     sender: str = USUAL
-    # Nothing asks for protection.
+    # True if no policy requires TLS.
     is_open: bool = False
-    # What is known to be wrong: told, and no failure.
+    # A known fault: it is printed and does not count as a failure.
     known: str = ""
 
 
@@ -69,8 +70,8 @@ def enforced(text=None, **more):
     return Page(policy("enforce", "{h}") if text is None else text, **more)
 
 
-# TLS that comes to nothing: how, what is said of it where it is asked for, in which phase, and what becomes of
-# mail for which nobody asks for TLS.
+# Ways in which TLS fails: the host's behaviour, the error text and phase where TLS is required, and the result where no
+# policy requires TLS.
 WIRES = {
     "no STARTTLS": ({"offers": NO_TLS}, "does not offer TLS", "tls", in_clear()),
     "STARTTLS: 454": ({"at": {"starttls": b"454 4.7.0 no TLS now"}}, "no TLS now", "tls", in_clear()),
@@ -79,16 +80,16 @@ WIRES = {
         {"at": {"starttls": b"421 4.3.2 shutting down"}},
         "shutting down",
         "tls",
-        # Nobody asks for TLS: it is a host that closes, and no host without TLS.
+        # Even without a policy: this is a host that closes the connection, not a host without TLS.
         waits("^(?!.*required here).*shutting down", "ehlo"),
     ),
     "STARTTLS: hangs up": ({"at": {"starttls": DROP}}, f"TLS failed: {CLOSED}", "tls", in_clear()),
-    "STARTTLS: 999": ({"at": {"starttls": b"999 what"}}, "a line that is no reply", "tls", in_clear()),
+    "STARTTLS: 999": ({"at": {"starttls": b"999 what"}}, "a line that is not an SMTP reply", "tls", in_clear()),
     "STARTTLS: 354": ({"at": {"starttls": b"354 go on"}}, "go on|354", "tls", None),
-    "STARTTLS: a megabyte": ({"at": {"starttls": b"220 " + b"x" * 2**20}}, "a reply without end", "tls", in_clear()),
+    "STARTTLS: a megabyte": ({"at": {"starttls": b"220 " + b"x" * 2**20}}, "a reply that is too long", "tls", in_clear()),
     "plaintext behind STARTTLS": (
         {"at": {"starttls": b"220 go ahead\r\n250-mx.postrider.test\r\n250 AUTH PLAIN\r\n"}},
-        "plaintext came behind STARTTLS",
+        "plaintext data after STARTTLS",
         "tls",
         in_clear(),
     ),
@@ -114,17 +115,17 @@ WIRES = {
 
 WILDCARD = "hickory-net 0.26.3 holds wildcards in zones with NSEC for forged (hickory-dns#3812)"
 
-CROWD = "512 look-ups at once, each up to 20 s for a policy (queue/src/dispatch.rs: LOOKUPS_MAX; queue/src/sts.rs)"
-LENIENT = "by auto, what is forged counts as unsigned where the name server passes it on (queue/src/plan.rs: mx, dane)"
+CROWD = "512 concurrent lookups, each up to 20 s for a policy (queue/src/dispatch.rs: LOOKUPS_MAX; queue/src/mta_sts.rs)"
+LENIENT = "with dane=auto, forged answers count as unsigned if the name server passes them on (queue/src/routing.rs: mx, dane)"
 
 
 def wires():
-    """Every way in which TLS comes to nothing: with nothing that asks for it, and with each that does."""
+    """Each way in which TLS fails, without a policy and with each policy."""
     for title, (how, words, phase, free) in WIRES.items():
         host = {"certificate": "good"} | how
         if free:
             testing = Page(policy("testing", "{h}"))
-            yield Case(f"nothing asked: {title}", [Host(**host)], free, is_open=True)
+            yield Case(f"no policy: {title}", [Host(**host)], free, is_open=True)
             yield Case(f"MTA-STS testing: {title}", [Host(**host)], free, policy=testing, is_open=True)
         yield Case(f"MTA-STS: {title}", [Host(**host)], waits(words, phase), policy=enforced())
         yield Case(f"DANE: {title}", [Host(**host, tlsa=("3 1 1 good",))], waits(words, phase), SECURE)
@@ -134,13 +135,13 @@ def wires():
 
 
 def named(title, certificate, *tlsa, wanted=None, zone=SECURE, **more):
-    """One host that shows a certificate, with its TLSA records."""
+    """A case with one host with this certificate and these TLSA records."""
     return Case(f"DANE: {title}", [Host(certificate, tlsa)], wanted or goes("dane", True), zone, **more)
 
 
-MEANS_NONE = waits("none of its TLSA records means its certificate")
-BOGUS = waits("DNSSEC signatures of .* do not hold", "dns")
-BOGUS_HOST = waits("DNSSEC signatures of .* do not hold", "tls")
+MEANS_NONE = waits("no TLSA record matches the certificate")
+BOGUS = waits("DNSSEC signatures of .* are invalid", "dns")
+BOGUS_HOST = waits("DNSSEC signatures of .* are invalid", "tls")
 
 DANE = [
     named("3 1 1", "self", "3 1 1 self"),
@@ -201,7 +202,7 @@ DANE = [
         in_clear(taker=1),
         SECURE,
     ),
-    # Where records come from.
+    # Origin of records.
     named("at a wildcard", "self", records=("*._tcp.{h} 1 TLSA {t:3 1 1 self}",), known=WILDCARD),
     named("at a wildcard, another key", "self", records=("*._tcp.{h} 1 TLSA {t:3 1 1 good}",), wanted=MEANS_NONE, known=WILDCARD),
     named("by an alias", "self", records=("_{p}._tcp.{h} 1 CNAME tlsa.{d}", "tlsa.{d} 1 TLSA {t:3 1 1 self}")),
@@ -212,7 +213,7 @@ DANE = [
         wanted=MEANS_NONE,
     ),
     named(
-        "by an alias into an unsigned zone: nobody's word",
+        "by an alias into an unsigned zone: not usable",
         "self",
         records=("_{p}._tcp.{h} 1 CNAME another-key.plain.test.", "another-key.plain.test. 1 TLSA {t:3 1 1 good}"),
         wanted=goes("opportunistic", False),
@@ -239,7 +240,7 @@ DANE = [
         known=WILDCARD,
     ),
     named("MX at a wildcard, two labels deep", "self", "3 1 1 self", records=("*.w.{d} 1 MX 10 {h}",), to="any.one.w.{d}"),
-    # RFC 7672 2.2.2: the records at the end of the alias count, then those at its beginning.
+    # RFC 7672 2.2.2: records at the end of the alias are used first, then those at its beginning.
     named(
         "the host is an alias, records at its end",
         "self",
@@ -247,7 +248,7 @@ DANE = [
         wanted=MEANS_NONE,
     ),
     named(
-        "the host is an alias, records at both: those at its end count",
+        "the host is an alias, records at both: those at its end are used",
         "self",
         "3 1 1 good",
         records=("_{p}._tcp.end.{d} 1 TLSA {t:3 1 1 self}", "end.{d} 1 A {a}", "{h} 1 CNAME end.{d}"),
@@ -266,7 +267,7 @@ DANE = [
         records=("{h} 1 CNAME end.plain.test.", "end.plain.test. 1 A {a}"),
         wanted=MEANS_NONE,
     ),
-    # Half signed.
+    # Partly signed.
     Case(
         "DANE: MX unsigned, the host signed, another key",
         [Host("self", name="foreign.secure.test")],
@@ -289,15 +290,15 @@ DANE = [
     named("NSEC3: without MX", "self", "3 1 1 self", zone=HASHED, has_mx=False),
     named("NSEC3: MX at a wildcard", "self", "3 1 1 self", zone=HASHED, records=("*.w.{d} 1 MX 10 {h}",), to="any.w.{d}"),
     named("NSEC3: opted out, unsigned", "self", "3 1 1 good", zone=OPTED_OUT, wanted=goes("opportunistic", False)),
-    # Who has no mail.
-    Case("DANE: a signed no to the domain", [], Wanted("bounced", None, "does not exist"), SECURE, to="nobody.{d}"),
-    Case("DANE: NSEC3's no to the domain", [], Wanted("bounced", None, "does not exist"), HASHED, to="nobody.{d}"),
+    # Domains without mail.
+    Case("DANE: signed NXDOMAIN", [], Wanted("bounced", None, "does not exist"), SECURE, to="nobody.{d}"),
+    Case("DANE: NXDOMAIN with NSEC3", [], Wanted("bounced", None, "does not exist"), HASHED, to="nobody.{d}"),
     Case("DANE: a signed null MX", [], Wanted("bounced", None, "takes no mail"), SECURE, records=("{d} 1 MX 0 .",)),
-    # What does not hold.
+    # Invalid signatures.
     named("the DS fits no key", "self", "3 1 1 self", zone=WRONG_KEY, wanted=BOGUS),
     named("the DS fits no key, no MX", "self", zone=WRONG_KEY, has_mx=False, wanted=BOGUS),
     Case("DANE: the DS fits no key, no such domain", [], BOGUS, WRONG_KEY, to="nobody.{d}"),
-    named("the signatures are over", "self", "3 1 1 self", zone=OVER, wanted=BOGUS),
+    named("the signatures have expired", "self", "3 1 1 self", zone=OVER, wanted=BOGUS),
     named(
         "MX forged",
         "self",
@@ -330,25 +331,25 @@ DANE = [
     Case("DANE: TLSA forged", [Host("self", ("3 1 1 self",), name="tlsa-forged.{d}")], BOGUS_HOST, FORGED),
     Case("DANE: TLSA without its signature", [Host("self", ("3 1 1 self",), name="tlsa-bare.{d}")], BOGUS_HOST, FORGED),
     Case("DANE: TLSA taken away", [Host("self", ("3 1 1 self",), name="tlsa-gone.{d}")], BOGUS_HOST, FORGED),
-    Case("DANE: the no to TLSA without its signature", [Host("self", name="no-bare.{d}")], BOGUS_HOST, FORGED),
-    Case("DANE: in a forged zone what is whole holds", [Host("self", ("3 1 1 self",))], goes("dane", True), FORGED),
+    Case("DANE: NXDOMAIN for TLSA without its signature", [Host("self", name="no-bare.{d}")], BOGUS_HOST, FORGED),
+    Case("DANE: in a forged zone intact records are valid", [Host("self", ("3 1 1 self",))], goes("dane", True), FORGED),
     Case(
-        "DANE: no answer about TLSA",
+        "DANE: SERVFAIL for TLSA",
         [Host("self", name="half.secure.test")],
         waits("gave no answer", "tls"),
         SECURE,
     ),
     Case(
-        "DANE: no answer about the first host's TLSA, the second has its key",
+        "DANE: SERVFAIL for the first host's TLSA, the second has its key",
         [Host("self", name="half.secure.test"), Host("self", ("3 1 1 self",), preference=20)],
         goes("dane", True, taker=1),
         SECURE,
     ),
-    # Both.
-    named("beside MTA-STS: the key counts", "self", "3 1 1 self", policy=enforced()),
-    named("beside MTA-STS: another key, the certificate is good", "good", "3 1 1 self", policy=enforced(), wanted=MEANS_NONE),
-    named("beside MTA-STS: 1 1 1 alone, the certificate is good", "good", "1 1 1 self", policy=enforced(), wanted=goes("mta-sts", True)),
-    named("beside MTA-STS: 1 1 1 alone, the certificate is not", "self", "1 1 1 self", policy=enforced(), wanted=waits("TLS failed")),
+    # DANE and MTA-STS together.
+    named("with MTA-STS: the key is used", "self", "3 1 1 self", policy=enforced()),
+    named("with MTA-STS: another key, the certificate is good", "good", "3 1 1 self", policy=enforced(), wanted=MEANS_NONE),
+    named("with MTA-STS: 1 1 1 alone, the certificate is good", "good", "1 1 1 self", policy=enforced(), wanted=goes("mta-sts", True)),
+    named("with MTA-STS: 1 1 1 alone, the certificate is not", "self", "1 1 1 self", policy=enforced(), wanted=waits("TLS failed")),
     named("beside MTA-STS testing: another key", "good", "3 1 1 self", policy=Page(policy("testing", "{h}")), wanted=MEANS_NONE),
     named("signed, no TLSA, MTA-STS", "self", policy=enforced(), wanted=waits("TLS failed")),
 ]
@@ -359,14 +360,14 @@ def enforce(title, wanted, certificate="good", page=None, hosts=None, **more):
 
 
 def no_policy(title, page=None, announced=("v=STSv1; id=1;",), **more):
-    """What announces a policy and has none that can be used: mail goes as if nothing were announced."""
+    """A TXT record without a usable policy: mail is sent as if there were no TXT record."""
     return Case(f"MTA-STS: {title}: none", [Host("self", offers=NO_TLS)], in_clear(), policy=page, announced=announced, is_open=True, **more)
 
 
 GOOD, REFUSED = goes("mta-sts", True), waits("TLS failed")
-# One host for two domains, of which one asks for more: not over the other's connection.
+# One host of two domains, one of which requires more: its mail must not use the other's connection.
 SHARED = Host("self", name="shared.plain.test")
-OUTSIDE = waits("none of the mail hosts of .* stands in its policy")
+OUTSIDE = waits("none of the mail hosts of .* is listed in its MTA-STS policy")
 
 STS = [
     enforce("a good certificate", GOOD),
@@ -375,16 +376,16 @@ STS = [
     enforce("for another name", waits("TLS failed.*(name|Name)"), "other"),
     enforce("self-signed", REFUSED, "self"),
     enforce("a wildcard", GOOD, page=enforced(policy("enforce", "*.{d}"))),
-    enforce("a wildcard is one label", OUTSIDE, page=enforced(policy("enforce", "*.plain.test"))),
-    enforce("a wildcard is not nothing", OUTSIDE, page=enforced(policy("enforce", "*.{h}"))),
+    enforce("a wildcard matches one label", OUTSIDE, page=enforced(policy("enforce", "*.plain.test"))),
+    enforce("a wildcard matches at least one label", OUTSIDE, page=enforced(policy("enforce", "*.{h}"))),
     enforce("another host", OUTSIDE, page=enforced(policy("enforce", "mx.elsewhere.example"))),
-    enforce("letters large and small", GOOD, page=enforced(policy("enforce", "MX1.{D}"))),
+    enforce("mixed case", GOOD, page=enforced(policy("enforce", "MX1.{D}"))),
     enforce("LF alone, spaces, an unknown field", GOOD, page=enforced("version: STSv1\nmode:enforce\n\nmx :  {h}  \nlater: x\nmax_age: 60\n")),
-    enforce("a field given twice: the first counts", REFUSED, "self", enforced(policy("enforce", "{h}") + "mode: none\r\n")),
-    enforce("for no time at all", REFUSED, "self", enforced(policy("enforce", "{h}", max_age=0))),
+    enforce("a repeated field: the first is used", REFUSED, "self", enforced(policy("enforce", "{h}") + "mode: none\r\n")),
+    enforce("max_age 0", REFUSED, "self", enforced(policy("enforce", "{h}", max_age=0))),
     enforce("64 KiB", REFUSED, "self", enforced(policy("enforce", "{h}") + "later: x\r\n" * 6000)),
     enforce(
-        "the preferred host stands not in it",
+        "the preferred host is not in the policy",
         goes("mta-sts", True, taker=1),
         hosts=[Host("good"), Host("good", preference=20)],
         page=enforced(policy("enforce", "mx2.{d}")),
@@ -396,25 +397,25 @@ STS = [
         page=enforced(policy("enforce", "*.{d}")),
     ),
     enforce(
-        "no host has a good one",
+        "no host has a valid certificate",
         REFUSED,
         hosts=[Host("self"), Host("expired", preference=20)],
         page=enforced(policy("enforce", "*.{d}")),
     ),
-    Case("MTA-STS: a host shared with others: theirs", [SHARED], goes("opportunistic", False)),
-    enforce("a host shared with others: ours", REFUSED, hosts=[SHARED]),
+    Case("MTA-STS: a shared host: mail of the other domain", [SHARED], goes("opportunistic", False)),
+    enforce("a shared host: mail of this domain", REFUSED, hosts=[SHARED]),
     enforce("without MX", GOOD, has_mx=False),
     enforce("without MX, self-signed", REFUSED, "self", has_mx=False),
     enforce("the web server is an alias", REFUSED, "self", records=("mta-sts.{d} 1 CNAME web.{d}", "web.{d} 1 A 127.27.0.1")),
     enforce(
-        "the announcement is an alias",
+        "the TXT record is an alias",
         REFUSED,
         "self",
         announced=(),
         records=("_mta-sts.{d} 1 CNAME id.{d}", 'id.{d} 1 TXT "v=STSv1; id=1"'),
     ),
     enforce("TLS 1.2 alone", GOOD, "elderly"),
-    enforce("announced beside others", REFUSED, "self", announced=("v=spf1 -all", "v=STSv1; id=7; later=x")),
+    enforce("with other TXT records", REFUSED, "self", announced=("v=spf1 -all", "v=STSv1; id=7; later=x")),
     enforce("testing, good", GOOD, page=Page(policy("testing", "{h}"))),
     enforce("testing, self-signed", goes("mta-sts", False), "self", Page(policy("testing", "{h}"))),
     enforce("testing, expired", goes("mta-sts", False), "expired", Page(policy("testing", "{h}"))),
@@ -426,12 +427,12 @@ STS = [
     no_policy("no mode", Page(policy(None, "{h}"))),
     no_policy("an unknown mode", Page(policy("strict", "{h}"))),
     no_policy("no max_age", Page(policy("enforce", "{h}", max_age=None))),
-    no_policy("max_age is no number", Page(policy("enforce", "{h}", max_age="1d"))),
-    no_policy("max_age below nothing", Page(policy("enforce", "{h}", max_age=-1))),
+    no_policy("max_age is not a number", Page(policy("enforce", "{h}", max_age="1d"))),
+    no_policy("negative max_age", Page(policy("enforce", "{h}", max_age=-1))),
     no_policy("max_age beyond a year", Page(policy("enforce", "{h}", max_age=31557601))),
-    no_policy("max_age beyond all numbers", Page(policy("enforce", "{h}", max_age="9" * 40))),
+    no_policy("max_age too large for any integer", Page(policy("enforce", "{h}", max_age="9" * 40))),
     no_policy("no mx", Page(policy("enforce"))),
-    no_policy("mx is no name", Page(policy("enforce", "a b"))),
+    no_policy("mx is not a name", Page(policy("enforce", "a b"))),
     no_policy("mx is an address", Page(policy("enforce", "127.0.0.1"))),
     no_policy("a line without colon", Page(policy("enforce", "{h}") + "nonsense\r\n")),
     no_policy("not UTF-8", Page(policy("enforce", "mx").encode() + b"later: \xff\r\n")),
@@ -451,20 +452,20 @@ STS = [
     no_policy("web server: for another name", Page(policy("enforce", "{h}"), certificate="other")),
     no_policy("no web server", None),
     no_policy("announced twice", Page(policy("enforce", "{h}")), announced=("v=STSv1; id=1", "v=STSv1; id=2")),
-    no_policy("announced without id", Page(policy("enforce", "{h}")), announced=("v=STSv1;",)),
-    no_policy("announced with a bad id", Page(policy("enforce", "{h}")), announced=("v=STSv1; id=a-b;",)),
-    no_policy("announced in another version", Page(policy("enforce", "{h}")), announced=("v=STSv2; id=1;",)),
+    no_policy("TXT record without id", Page(policy("enforce", "{h}")), announced=("v=STSv1;",)),
+    no_policy("TXT record with an invalid id", Page(policy("enforce", "{h}")), announced=("v=STSv1; id=a-b;",)),
+    no_policy("TXT record with another version", Page(policy("enforce", "{h}")), announced=("v=STSv2; id=1;",)),
     no_policy("not announced", Page(policy("enforce", "{h}")), announced=()),
 ]
 
-# Hosts that hurt: what they say, and what is said of it.
+# Misbehaving hosts: what they send, and the expected error text.
 TROUBLES = {
-    "endless lines": (lambda code: endless(b"%s-x\r\n" % code), "a reply without end"),
-    "an endless line": (lambda code: endless(b"%s-xxxxxxxxxxxx" % code), "a reply without end"),
-    "a megabyte": (lambda code: b"%s %s" % (code, b"x" * 2**20), "a reply without end"),
-    "999": (lambda code: b"999 what", "a line that is no reply"),
-    "no code": (lambda code: b"what?", "a line that is no reply"),
-    "two codes": (lambda code: b"%s-a\r\n550 b" % code, "two codes"),
+    "endless lines": (lambda code: endless(b"%s-x\r\n" % code), "a reply that is too long"),
+    "an endless line": (lambda code: endless(b"%s-xxxxxxxxxxxx" % code), "a reply that is too long"),
+    "a megabyte": (lambda code: b"%s %s" % (code, b"x" * 2**20), "a reply that is too long"),
+    "999": (lambda code: b"999 what", "a line that is not an SMTP reply"),
+    "no code": (lambda code: b"what?", "a line that is not an SMTP reply"),
+    "two codes": (lambda code: b"%s-a\r\n550 b" % code, "two different codes"),
     "421": (lambda code: b"421 4.3.2 overloaded", "overloaded"),
     "hangs up": (lambda code: DROP, CLOSED),
     "hangs up in a reply": (lambda code: and_go(b"%s-hm" % code), CLOSED),
@@ -481,25 +482,25 @@ def hostile():
             for trouble, (act, words) in TROUBLES.items():
                 host = Host(at={step: act(code)}, offers=offers)
                 phase = {"dot": "final"}.get(step, step if step in ("mail", "rcpt", "data") else None)
-                # What is in one group, or flight, is lost with what is before it.
+                # A failure in a group or flight affects everything that was sent before it.
                 phase = None if way == ", by BDAT" or (way == ", in groups" and "hangs" in trouble) else phase
                 yield Case(f"hostile: {step}: {trouble}{way}", [host], waits(words, phase), is_open=True)
     lf = {step: reply + b" ok\n" for step, reply in STEPS.items()} | {"ehlo": b"250-mx\n250 8BITMIME\n"}
     yield Case("hostile: LF alone", [Host(at=lf, offers=NO_TLS)], in_clear(), is_open=True)
     for title, at, words in [
-        ("greeting: 354", {"greeting": b"354 go on"}, "354 where that makes no sense"),
-        ("greeting: two at once", {"greeting": b"220 hello\r\n250 ok"}, "without being asked|makes no sense"),
-        ("mail: 354", {"mail": b"354 go on"}, "354 where that makes no sense"),
-        ("data: 250", {"data": b"250 ok"}, "250 where that makes no sense"),
-        ("dot: 354", {"dot": b"354 more"}, "354 where that makes no sense"),
-        ("greeting: HTTP", {"greeting": b"HTTP/1.1 400 Bad Request"}, "a line that is no reply"),
-        ("greeting: TLS", {"greeting": b"\x16\x03\x01\x00\x05hello"}, "a line that is no reply"),
+        ("greeting: 354", {"greeting": b"354 go on"}, "unexpected reply: 354"),
+        ("greeting: two at once", {"greeting": b"220 hello\r\n250 ok"}, "data before a command|unexpected reply"),
+        ("mail: 354", {"mail": b"354 go on"}, "unexpected reply: 354"),
+        ("data: 250", {"data": b"250 ok"}, "unexpected reply: 250"),
+        ("dot: 354", {"dot": b"354 more"}, "unexpected reply: 354"),
+        ("greeting: HTTP", {"greeting": b"HTTP/1.1 400 Bad Request"}, "a line that is not an SMTP reply"),
+        ("greeting: TLS", {"greeting": b"\x16\x03\x01\x00\x05hello"}, "a line that is not an SMTP reply"),
     ]:
         yield Case(f"hostile: {title}", [Host(at=at, offers=NO_TLS)], waits(words, None), is_open=True)
 
 
 def slow():
-    """Those that end with a time-out of a minute, and those that would in minutes and are let go."""
+    """Cases that end with a timeout of a minute, and cases that would take minutes and are disconnected."""
     silent = {"handshake": SILENCE}
     yield Case("slow: the handshake never ends: in the clear", [Host(at=silent)], in_clear(), is_open=True)
     yield Case("slow: the handshake never ends, MTA-STS", [Host(at=silent)], waits("TLS failed.*in time"), policy=enforced())
@@ -507,13 +508,13 @@ def slow():
 
 
     late = Page(policy("enforce", "{h}"), drips=True)
-    yield Case("slow: the policy comes byte by byte: none", [Host("self", offers=NO_TLS)], in_clear(), policy=late, is_open=True)
+    yield Case("slow: the policy is sent byte by byte: none", [Host("self", offers=NO_TLS)], in_clear(), policy=late, is_open=True)
     silent = Page(is_silent=True)
     yield Case("slow: the policy's web server is silent: none", [Host("self", offers=NO_TLS)], in_clear(), policy=silent, is_open=True)
 
 
 def after_a_start():
-    """Mail that waits when postrider starts, all at once."""
+    """Mail that is queued when postrider starts."""
     for number in range(1, 11):
         title = f"at a start, another key, {number}"
         yield named(title, "self", "3 1 1 good", wanted=MEANS_NONE)
@@ -521,18 +522,18 @@ def after_a_start():
 
 
 def leniently():
-    """With `dane = "auto"` and a name server that does not validate: what is forged must not do away with protection."""
+    """With `dane = "auto"` and a name server that does not validate, forged answers must not remove the protection."""
     host = Host("self", ("3 1 1 good",), name="tlsa-bare.{d}")
-    yield Case("DANE: by auto: TLSA without its signature", [host], waits("", "tls"), FORGED, known=LENIENT)
+    yield Case("DANE: dane=auto: TLSA without its signature", [host], waits("", "tls"), FORGED, known=LENIENT)
     host = Host("self", ("3 1 1 good",), name="tlsa-gone.{d}")
     yield Case("DANE: by auto: TLSA taken away", [host], waits("", "tls"), FORGED, known=LENIENT)
     records = ("mx-bare.{d} 1 MX 10 {h}",)
     bare = {"zone": FORGED, "to": "mx-bare.{d}", "records": records, "wanted": waits("", None), "known": LENIENT}
-    yield named("by auto: MX without its signature", "self", "3 1 1 good", **bare)
+    yield named("dane=auto: MX without its signature", "self", "3 1 1 good", **bare)
     deep = {"to": "any.w.{d}", "records": ("*.w.{d} 1 MX 10 {h}",), "wanted": goes("opportunistic", False)}
-    yield named("by auto: MX at a wildcard, no TLSA", "self", **deep, known=WILDCARD)
+    yield named("dane=auto: MX at a wildcard, no TLSA", "self", **deep, known=WILDCARD)
     record = "*._tcp.{h} 1 TLSA {t:3 1 1 good}"
-    yield named("by auto: TLSA at a wildcard, another key", "self", records=(record,), wanted=MEANS_NONE, known=LENIENT)
+    yield named("dane=auto: TLSA at a wildcard, another key", "self", records=(record,), wanted=MEANS_NONE, known=LENIENT)
 
 
 def dripping():
@@ -544,7 +545,7 @@ def dripping():
         yield Case(f"slow: {step}: silence", [Host(at={step: SILENCE}, offers=NO_TLS)], waits(CLOSED, None), is_open=True)
 
 
-# What is done to the signed records of names in the forged zone: of which kind, and what is left of them.
+# Changes to the signed records of names in the forged zone: record type, and what remains of the records.
 BREAKINGS = {
     "mx-forged": ("MX", lambda line: line.replace("\t10 ", "\t11 ")),
     "mx-bare": ("RRSIG MX", None),

@@ -1,7 +1,7 @@
-"""Reports of how TLS went (RFC 8460): domains that ask for them by mail or at a web server, and what they must be told.
+"""TLS reports (RFC 8460): domains that request reports by mail or at a web server, and the expected reports.
 
-The first messages of the run are what is counted; when the day is over each domain has got one report, which is opened
-here with Python's own gzip and json.
+The first messages of the run are counted. When the day is over, each domain must have received one report, which is
+unpacked here with Python's gzip and json.
 """
 
 import base64
@@ -25,7 +25,7 @@ BY_WEB_LATER = BY_WEB.replace(PATH, LATER_PATH)
 
 
 class Later(Page):
-    """Takes what is posted the second time."""
+    """Accepts the second POST only."""
 
     def send(self, stream):
         self.status = "201 Created"
@@ -35,13 +35,13 @@ class Later(Page):
         super().send(stream)
 
 
-# The web server's pages that reports are posted to.
+# Pages to which reports are posted.
 PAGES = {PATH: Page(status="201 Created"), LATER_PATH: Later()}
 
 
 @dataclass
 class Told:
-    """A case, the policy that must be told of it, and the failure, if it is one; by mail, or to which page."""
+    """A case, its expected policy and failure in the report, and the page for reports posted to a web server."""
 
     case: Case
     policy: str
@@ -60,7 +60,7 @@ def enforced():
 NOT_A_POLICY = Page("mode: none\n")
 TOLD = [
     Told(asks("3 1 1", Host("self", ("3 1 1 self",)), cases.goes("dane", True), zone=cases.SECURE), "tlsa"),
-    # The report itself goes where the message does not.
+    # The report itself is delivered although the message is not.
     Told(
         asks("another key", Host("self", ("3 1 1 good",)), cases.MEANS_NONE, zone=cases.SECURE),
         "tlsa",
@@ -97,21 +97,21 @@ TOLD = [
 
 
 def of_mail(host, domain):
-    """The reports that a mail host has got."""
+    """The reports that a mail host has received."""
     for message in host.taken:
         parsed = email.message_from_bytes(bytes(message))
         if parsed.get_content_type() != "multipart/report":
             continue
         if parsed.get_param("report-type") != "tlsrpt" or parsed["TLS-Required"] != "No" or not parsed["DKIM-Signature"]:
-            raise Failed(f"its header is not as it must be: {parsed.items()}")
+            raise Failed(f"its header is wrong: {parsed.items()}")
         if parsed["TLS-Report-Domain"] != domain or parsed["TLS-Report-Submitter"] != cases.USUAL:
-            raise Failed(f"it is about {parsed['TLS-Report-Domain']}, by {parsed['TLS-Report-Submitter']}")
+            raise Failed(f"it has domain {parsed['TLS-Report-Domain']}, by {parsed['TLS-Report-Submitter']}")
         parts = [part for part in parsed.walk() if part.get_content_type() == "application/tlsrpt+gzip"]
         yield json.loads(gzip.decompress(base64.b64decode(parts[0].get_payload())))
 
 
 def of_web(page, domain):
-    """The reports that the web server has got about a domain."""
+    """The reports about a domain that the web server has received."""
     for head, body in page.posted:
         if "content-type: application/tlsrpt+gzip" not in head.lower():
             raise Failed(f"it was posted as {head}")
@@ -124,7 +124,7 @@ def until(true, what):
     deadline = time.monotonic() + PATIENCE_S
     while not true():
         if time.monotonic() > deadline:
-            raise Failed(f"gave up waiting for {what}")
+            raise Failed(f"timed out waiting for {what}")
         time.sleep(0.1)
 
 
@@ -142,7 +142,7 @@ def judge(sender, told):
         return list(of_web(PAGES[told.page], domain) if told.page else of_mail(case.hosts[0], domain))
 
     until(reports, f"the report about {domain}")
-    # What was tried again on other days has reports of its own.
+    # Retries on other days have reports of their own.
     first = min(reports(), key=lambda one: one["date-range"]["start-datetime"])
     alike = [one for one in reports() if one["report-id"] == first["report-id"]]
     found = first["policies"][0]
@@ -152,7 +152,7 @@ def judge(sender, told):
     if len(alike) != 1:
         wrong.append(f"it came {len(alike)} times")
     if (found["policy"]["policy-type"], found["policy"]["policy-domain"]) != (told.policy, domain):
-        wrong.append(f"it is about {found['policy']}")
+        wrong.append(f"it has the policy {found['policy']}")
     if bool(told.failure) != bool(failed) or bool(told.failure) == bool(succeeded):
         wrong.append(f"{succeeded} went well, {failed} failed")
     if [detail["result-type"] for detail in details] != [told.failure] * bool(told.failure):
@@ -166,7 +166,7 @@ def judge(sender, told):
 
 
 def judge_all(sender, report):
-    # For a run around midnight.
+    # So that a run around midnight has all messages on one day.
     sender.advance(hours=1)
     for told in TOLD:
         report.case(f"{told.case.title}: reported", lambda told=told: judge(sender, told), told.case.known)

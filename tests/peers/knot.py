@@ -1,10 +1,10 @@
-"""Knot with signed zones, all on one port, asked as if it were a resolver.
+"""Knot with signed zones, all on one port, queried like a resolver.
 
     Knot(place, {".": Zone(["…"]), "test": Zone(["…"]), "plain.test": Zone(["…"], signing=None)})
 
-Flow: a first Knot signs and writes what it signed; what is to be broken is broken in those files; a second one serves
-them as they stand. Zones are delegated to by the nearest zone above them, with the DS of their key. `anchors` is the
-file with the root's key.
+Flow: a first Knot signs the zones and writes them to files; records are broken in these files; a second Knot serves the
+files unchanged. Each zone is delegated to by its nearest parent zone, with a DS of its key. `anchors` is a file with
+the root's key.
 """
 
 import subprocess
@@ -20,7 +20,7 @@ SOA = "@ 1 SOA ns.test. hostmaster.test. {serial} 3600 600 86400 1\n@ 1 NS ns.te
 SIGNING = {
     "nsec": [],
     "nsec3": ["nsec3: on", "nsec3-opt-out: on"],
-    # Over before it is asked for.
+    # Signatures that expire before they are queried.
     "brief": ["rrsig-lifetime: 3", "rrsig-refresh: 2", "rrsig-pre-refresh: 0", "propagation-delay: 0"],
 }
 BRIEF_S = 4
@@ -28,13 +28,13 @@ BRIEF_S = 4
 
 @dataclass
 class Zone:
-    """Lines of a zone file, how they are signed, and what is done to them afterwards."""
+    """Lines of a zone file, how they are signed, and how they are changed afterwards."""
 
     lines: list = field(default_factory=list)
     signing: str | None = "nsec"
     ds_fits: bool = True
     breaking: Callable = lambda lines: lines
-    # Without contents every question is answered SERVFAIL.
+    # A zone without contents answers every query with SERVFAIL.
     is_lost: bool = False
 
 
@@ -84,20 +84,20 @@ class Knot:
             self.file(name).write_text(f"$ORIGIN {name.rstrip('.')}.\n{SOA.format(serial=self.serial)}{lines}\n")
 
     def change(self, name, lines):
-        """Other contents for an unsigned zone, from now on."""
+        """Replaces the contents of an unsigned zone."""
         self.serial += 1
         self.zones[name].lines = lines
         self.write(name)
         self.knotc("-b", "zone-reload", name)
 
     def lose(self, name):
-        """From now on all questions about the zone are answered SERVFAIL."""
+        """Makes the zone answer every query with SERVFAIL."""
         self.file(name).unlink()
         self.knotc("-b", "-f", "zone-purge", "+expire", name)
 
     def signatures_are_over(self):
-        """Waits until those of brief zones have expired."""
-        until(lambda: time.monotonic() > self.started + BRIEF_S, "the end of signatures")
+        """Waits until the signatures of brief zones have expired."""
+        until(lambda: time.monotonic() > self.started + BRIEF_S, "the expiry of signatures")
 
     def write_configuration(self, signs):
         policies = "".join(

@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""localstripe as the payment processor of an affiliate program, and a played one for what it lacks.
+"""localstripe as the payment processor of an affiliate program, and a simulated processor for what it lacks.
 
     tests/peers/localstripe.py --postrider target/debug/postrider
 
-Flow: localstripe is fetched from PyPI into target/peers, once (without PyPI all is skipped with a word), and started,
-with three webhooks to the program of one account: signed with its secret, with the one that comes after it, and with a
-wrong one. Customers buy, each in a way of its own; what localstripe then tells by itself must come to the lines that
-STORIES name. What it does not tell (checkouts, refunds, disputes, credit notes, trials) is told of its own objects. Then
-  - a program of another account, which heard nothing, reads the same past by a back-fill: its books must be the same;
-  - partners are paid by transfers of a played processor, and the server is killed (-9) between order and answer;
-  - a back-fill of some hundred invoices is killed in the middle, and goes on.
-After each the audit must be clean. Nothing leaves loopback but what pip fetches.
+Flow: localstripe is fetched from PyPI into target/peers once (all is skipped with a note if that fails) and started
+with three webhooks to the program of one account: signed with its secret, with its next secret, and with a wrong one.
+Customers buy in different ways; the events that localstripe sends must lead to the lines in STORIES. Events that it
+does not send (checkouts, refunds, disputes, credit notes, trials) are sent by the test about localstripe's objects.
+Then
+  - a program of another account, which received no event, reads the same past by a backfill and must have the same
+    lines;
+  - partners are paid by transfers of a simulated processor, and the server is killed (-9) between request and response;
+  - a backfill of some hundred invoices is killed in the middle and continues.
+After each step the audit must be clean. No traffic leaves loopback except pip's.
 
-localstripe has no GET /v1/account, no checkout sessions, disputes, accounts and transfers, and its lists refuse `created`
-and `status`: a key is connected, and the past read, by way of processor.py, which has the former and does the latter.
+localstripe has no GET /v1/account, checkout sessions, disputes, accounts or transfers, and its lists refuse `created`
+and `status`. Therefore a key is connected, and the past is read, through processor.py, which adds these.
 """
 
 import argparse
@@ -30,14 +32,14 @@ from check import NODE_CACHE, Failed, Skip, tell  # noqa: E402
 from openapi import environment  # noqa: E402
 from processor import Processor, ask  # noqa: E402
 from program import SECRETS, Program, comes, expect, next_second, said  # noqa: E402
-from receiving import free_port  # noqa: E402  (it knows where the helpers of the drills are)
+from receiving import free_port  # noqa: E402  (sets the path to the drills)
 from events import Server  # noqa: E402
 from nodes import Sink  # noqa: E402
 from under_way import INVOICES, Past, Payouts  # noqa: E402
 
 HOME = NODE_CACHE / "localstripe"
 PACKAGES = ["localstripe==1.15.10", "aiohttp==3.14.5"]
-# As its own program does, but on loopback only, and without its file in /tmp.
+# Like localstripe's own main program, but on loopback only and without its file in /tmp.
 SERVE = """
 import logging, sys
 from aiohttp import web
@@ -52,7 +54,7 @@ GOOD_CARD, BAD_CARD = "4242424242424242", "4000000000000341"
 
 
 class Local:
-    """A localstripe with some plans, and what a shop does with it."""
+    """A localstripe with some plans, and the actions of a shop."""
 
     def __init__(self, programs, base, hook):
         self.port, self.log = free_port(), base / "localstripe.log"
@@ -100,7 +102,7 @@ class Local:
         return self.post("subscriptions", customer=customer, items=[{"plan": plan}], **more)["id"]
 
     def bill(self, customer, subscription):
-        """The next invoice of a subscription, paid."""
+        """Pays the next invoice of a subscription and returns it."""
         invoice = self.post("invoices", customer=customer, subscription=subscription)["id"]
         return self.ask("POST", f"/v1/invoices/{invoice}/pay")[1]
 
@@ -110,17 +112,17 @@ class Local:
     def invoices(self):
         return self.get("invoices?limit=1000")["data"]
 
-# What customers of localstripe's do; what must come of it: the referral's status, and (earned, of what was sold)
+# Actions of localstripe's customers. Each returns the expected status of the referral, and (earned, of the sale)
 
 
 class Shop:
-    """A shop that sells by localstripe, and whose customers were brought to two programs alike."""
+    """A shop that sells with localstripe and whose customers are referred in two programs alike."""
 
     def __init__(self, local, programs):
         self.local, self.programs = local, programs
 
     def brought(self, email, customer=None):
-        """Its referral in the first program."""
+        """The customer's referral in the first program."""
         return [program.referred(email, customer=customer) for program in self.programs][0]
 
 
@@ -153,7 +155,7 @@ def subscribed_twice(shop, email):
 
 
 def took_more_seats(shop, email):
-    # The invoice gives the first seat back and sells three.
+    # The invoice credits the first seat and charges three.
     customer = shop.local.customer(email)
     shop.brought(email, customer=customer)
     subscription = shop.local.subscribe(customer)
@@ -184,7 +186,7 @@ def had_a_credit(shop, email):
 
 
 def paid_by_debit(shop, email):
-    # The money comes half a second later.
+    # The payment succeeds half a second later.
     shop.brought(email)
     shop.local.subscribe(shop.local.customer(email, card="DE89370400440532013000"))
     return "active", [(600, 3000)]
@@ -197,11 +199,11 @@ def was_declined(shop, email):
 
 
 def is_excluded(shop, email):
-    # The flag counts when the first invoice is heard of, so the customer is to be heard of before.
+    # The flag is read with the first invoice, so the customer's event must arrive before.
     shop.brought(email)
     customer = shop.local.customer(email, metadata={"stx": "False"})
     made = next(event["id"] for event in shop.local.events() if event["data"]["object"]["id"] == customer)
-    comes("that it is heard of", True, lambda: made in {event["id"] for event in shop.programs[0].heard()})
+    comes("the customer's event", True, lambda: made in {event["id"] for event in shop.programs[0].heard()})
     shop.local.subscribe(customer)
     return "active", []
 
@@ -235,7 +237,7 @@ def address(story):
 
 
 class Told:
-    """What localstripe told the first program by itself, held against the stories."""
+    """The events that localstripe sent to the first program, compared with the stories."""
 
     def __init__(self, local, programs):
         self.local, self.program = local, programs[0]
@@ -243,7 +245,7 @@ class Told:
         self.wanted = {story: story(shop, address(story)) for story in STORIES}
 
     def came(self):
-        """Each event came twice with a good signature, once with a bad one."""
+        """Each event arrived twice with a valid signature and once with an invalid one."""
         events = {event["id"] for event in self.local.events()}
 
         def unanswered():
@@ -251,10 +253,10 @@ class Told:
             taken, refused = log.count("successfully delivered"), log.count("failed with response code 400")
             return 2 * sent - taken, sent - refused
 
-        comes("webhooks still to be taken, and to be refused", (0, 0), unanswered)
-        expect("other answers", 0, self.local.log.read_text().count("failed with response code 5"))
+        comes("webhooks still to be accepted, and to be refused", (0, 0), unanswered)
+        expect("other responses", 0, self.local.log.read_text().count("failed with response code 5"))
         heard = self.program.heard()
-        expect("events that are not kept", set(), events - {event["id"] for event in heard})
+        expect("events that are not stored", set(), events - {event["id"] for event in heard})
         expect("events that failed", [], [event for event in heard if event["status"] == "failed"])
 
     def is_so(self, story):
@@ -264,16 +266,16 @@ class Told:
         expect("status and lines", wanted, found)
 
     def again(self):
-        """In another order, as an impatient processor does, and by the owner's hand."""
+        """Sends all events again in another order, and replays one by command."""
         before, events = self.program.books(), self.local.events()
         random.Random(1).shuffle(events)
         for event in events:
             expect(f"{event['type']} again", (200, "duplicate"), said(self.program.deliver(event)))
         self.program.admin("processor", "replay", events[0]["id"])
-        expect("the books", before, self.program.books())
+        expect("lines", before, self.program.books())
 
     def replayed(self):
-        """An invoice that cannot be read fails, is listed, fails again, and is heard when it can be read."""
+        """An unreadable invoice fails, is listed, fails again on replay, and is processed once it is readable."""
         invoice = self.local.invoices()[0]
         broken = invoice | {"amount_paid": "much"}
         expect("its answer", 500, self.program.tell("invoice.paid", broken, "evt_broken")[0])
@@ -285,11 +287,11 @@ class Told:
         expect("failed events", [], self.program.admin("processor", "events", "--status", "failed")["data"])
 
 
-# What localstripe does and does not tell, or does not do
+# Events that localstripe does not send, and features that it lacks
 
 
 class Untold:
-    """Checkouts, refunds, disputes, credit notes and trials, of what localstripe's customers paid."""
+    """Checkouts, refunds, disputes, credit notes and trials about payments of localstripe's customers."""
 
     def __init__(self, local, programs, processor):
         self.local, self.programs, self.program, self.processor = local, programs, programs[0], processor
@@ -301,7 +303,7 @@ class Untold:
         expect(what, wanted, self.program.books()[address(story)])
 
     def checkout(self):
-        """It names the referral; the invoice that came before it is that one's then."""
+        """A checkout names the referral; an earlier invoice is then attributed to it."""
         email = address(will_be_known_by_a_checkout)
         session = {"id": "cs_1", "object": "checkout.session", "status": "complete", "payment_status": "paid"}
         session |= {"customer": self.invoice("other." + email)["customer"], "created": int(time.time())}
@@ -347,7 +349,7 @@ class Untold:
         self.stands("without it", paid_by_debit, "active", [(600, 3000, "stands")])
 
     def trial(self):
-        """localstripe has them, and calls them incomplete."""
+        """Trials: localstripe supports them but reports them as incomplete."""
         email = "trial@customers.example"
         customer = self.local.customer(email)
         self.program.referred(email, customer=customer)
@@ -359,7 +361,7 @@ class Untold:
         expect("after it", ("cancelled", []), self.program.books()[email])
 
     def later_shape(self):
-        """Since 2025 neither invoice nor charge names the other: a third event does, here the last to come."""
+        """Since 2025 neither invoice nor charge names the other; a third event, here the last one, links them."""
         email = "later@customers.example"
         self.program.referred(email, customer="cus_later")
         charge = {"id": "ch_later", "object": "charge", "payment_intent": "pi_later", "currency": "usd"}
@@ -375,24 +377,24 @@ class Untold:
 
 
 def read_back(programs, local):
-    """The second program, which heard nothing of it, reads localstripe's past."""
+    """The second program, which received no events, reads localstripe's past by a backfill."""
     told, reading = programs
-    # What happens in this second is no past yet.
+    # The backfill does not include the current second.
     next_second()
     done = reading.admin("backfill", "--since", str(int(time.time()) - 3600))["backfill"]
     paid = [one for one in local.invoices() if one["status"] == "paid"]
     expect("the back-fill", ("done", len(paid)), (done["status"], done["invoices_seen"]))
     theirs = told.books()
     for email, found in reading.books().items():
-        expect(f"the books of {email}", theirs.pop(email), found)
-    expect("who is missing", {}, theirs)
+        expect(f"lines of {email}", theirs.pop(email), found)
+    expect("missing customers", {}, theirs)
 
 
 # Running
 
 
 class Peers:
-    """A server with three programs, localstripe, and the processor that is played in front of it."""
+    """A server with three programs, localstripe, and the simulated processor in front of it."""
 
     def __init__(self, base):
         self.base, self.local = base, None
@@ -412,29 +414,29 @@ class Peers:
         both, hearing, local, processor = [self.hearing, self.reading], self.hearing, self.local, self.processor
         told = Told(local, both)
         untold, payouts = Untold(local, both, processor), Payouts(hearing, processor)
-        yield "localstripe: each event heard once", told.came
+        yield "localstripe: each event processed once", told.came
         for story in STORIES:
             yield f"localstripe: {story.__name__.replace('_', ' ')}", lambda story=story: told.is_so(story)
         yield "localstripe: all events once more", told.again
         yield "an event that fails, replayed", told.replayed
-        yield "audit of what was told", hearing.audit
+        yield "audit after the events", hearing.audit
         yield "a checkout", untold.checkout
         yield "refunds", untold.refunds
         yield "disputes", untold.disputes
         yield "back-fill of localstripe's past", lambda: read_back(both, local)
-        yield "audit of what was read", self.reading.audit
+        yield "audit after the backfill", self.reading.audit
         yield "a refund that failed", untold.refund_that_failed
         yield "credit notes", untold.credit_notes
         yield "a trial", untold.trial
         yield "the shape since 2025", untold.later_shape
         yield "partners' accounts", payouts.ready
-        yield "transfers, killed before the answer", payouts.killed
+        yield "transfers, killed before the response", payouts.killed
         yield "transfers, looked for later", payouts.looked_for
-        yield "transfers, one came back", payouts.came_back
+        yield "transfers, one reversed", payouts.came_back
         yield "audit of the payouts", hearing.audit
         yield f"back-fill of {INVOICES}, killed", self.past.read
-        yield "audit after it", self.past.program.audit
-        yield "a good end", self.end
+        yield "audit after the interrupted backfill", self.past.program.audit
+        yield "clean exit", self.end
 
     def end(self):
         self.server.process.terminate()

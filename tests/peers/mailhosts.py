@@ -1,10 +1,10 @@
-"""Mail hosts that do as they are told, each on an address of its own in 127.0.0.0/8, all at one port.
+"""Scripted mail hosts, each on its own address in 127.0.0.0/8, all on one port.
 
     host = hosts.add(Host(certificate="good", at={"starttls": b"454 4.7.0 not now", "dot": DROP}))
 
-`at` says what happens at a step (`greeting`, `ehlo`, `starttls`, `handshake`, `ehlo-tls`, `mail`, `rcpt`, `data`, `dot`)
-instead of what is usual: bytes are sent in place of the reply; a function is called with the conversation and ends it.
-`host.clear` and `host.sealed` are what was received in the clear and by TLS, `host.taken` the messages that it took.
+`at` sets the behaviour at a step (`greeting`, `ehlo`, `starttls`, `handshake`, `ehlo-tls`, `mail`, `rcpt`, `data`,
+`dot`): bytes replace the reply; a function is called with the conversation and ends it. `host.clear` and `host.sealed`
+contain what was received in clear text and under TLS, `host.taken` the accepted messages.
 """
 
 import contextlib
@@ -30,14 +30,14 @@ OFFERS = ("8BITMIME", "STARTTLS")
 
 @dataclass(eq=False)
 class Host:
-    """How a host behaves, and what came to it."""
+    """Behaviour of a host, and what it received."""
 
     certificate: str = "good"
     tlsa: tuple = ()
     at: dict = field(default_factory=dict)
     offers: tuple = OFFERS
     preference: int = 10
-    # Its name, if it is to have another than its place in the domain gives it.
+    # Its name, if it differs from the default.
     name: str | None = None
     has_address: bool = True
 
@@ -46,7 +46,7 @@ class Host:
         self.taken, self.open = [], set()
 
     def hang_up(self):
-        """Ends all that is under way with it."""
+        """Closes all connections to the host."""
         for each in list(self.open):
             with contextlib.suppress(OSError):
                 each.stream.shutdown(socket.SHUT_RDWR)
@@ -56,7 +56,7 @@ class Over(Exception):
     """The conversation has ended."""
 
 
-# What may happen at a step.
+# Behaviours at a step
 
 
 def DROP(_):
@@ -70,7 +70,7 @@ def SILENCE(to):
 
 
 def endless(line):
-    """A reply that never ends, as fast as it is taken."""
+    """A reply that never ends, sent as fast as it is read."""
 
     def act(to):
         while True:
@@ -80,7 +80,7 @@ def endless(line):
 
 
 def drip(data):
-    """A byte a second, over and over."""
+    """Sends one byte a second, repeatedly."""
 
     def act(to):
         for byte in itertools.cycle(data):
@@ -91,7 +91,7 @@ def drip(data):
 
 
 def and_go(data):
-    """Those bytes, and the connection is gone."""
+    """Sends these bytes and closes the connection."""
 
     def act(to):
         to.send(data)
@@ -101,13 +101,13 @@ def and_go(data):
 
 
 def BREAK_OFF(to):
-    """Hears the client's hello, and is gone."""
+    """Reads the ClientHello and closes the connection."""
     to.receive()
     raise Over
 
 
 def ALERT(to):
-    """TLS's own no: handshake_failure."""
+    """Sends the TLS alert handshake_failure."""
     to.receive()
     to.send(b"\x15\x03\x03\x00\x02\x02\x28")
     raise Over
@@ -136,7 +136,7 @@ class Conversation:
         self.stream.sendall(data)
 
     def pause(self, seconds):
-        """Waits, and notices when the client goes."""
+        """Waits, but notices if the client disconnects."""
         self.stream.settimeout(seconds)
         try:
             if not self.receive():
@@ -147,7 +147,7 @@ class Conversation:
             self.stream.settimeout(IDLE_S)
 
     def take(self, end):
-        """Up to and with an end."""
+        """Reads up to and including `end`."""
         while end not in self.rest:
             data = self.receive()
             if not data:
@@ -166,7 +166,7 @@ class Conversation:
         return found
 
     def say(self, step, usual=None):
-        """The reply of a step; whether it was the usual one, or as good as that."""
+        """Sends the reply of a step. Returns whether it was the usual one or equivalent."""
         act = self.host.at.get(step, USUAL.get(step, b"250 ok") if usual is None else usual)
         if callable(act):
             act(self)
@@ -230,7 +230,7 @@ class MailHosts:
 
     def accept(self):
         while True:
-            # Those that are added meanwhile are seen the next time.
+            # Hosts added meanwhile are included the next time.
             for key, _ in self.selector.select(0.05):
                 with contextlib.suppress(OSError):
                     stream, _ = key.fileobj.accept()

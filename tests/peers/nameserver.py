@@ -1,9 +1,9 @@
-"""A small name server on loopback for the checks: what stands in its zone, as bytes, and trouble where it is asked for.
+"""A small name server on loopback for the checks: answers from a zone given as Python values, and failures on request.
 
     NameServer({"a.example": [("A", "192.0.2.1"), ("TXT", b"v=spf1 -all")], "slow.example": ["TROUBLE"]})
 
-Records hold for no time at all, so that a zone may change between two questions. `TROUBLE` answers SERVFAIL for the
-types that the name has no records of. UDP and TCP on one port; what does not fit a packet is cut.
+Records have TTL 0, so that a zone can change between two queries. `TROUBLE` answers SERVFAIL for types without records
+at the name. UDP and TCP use one port; answers that do not fit a packet are truncated.
 """
 
 import ipaddress
@@ -46,7 +46,7 @@ class NameServer:
             server.server_close()
 
     def answer(self, question, room):
-        """The answer to a question, both on the wire."""
+        """The response to a query, both in wire format."""
         try:
             number, flags, count = struct.unpack("!HHH", question[:6])
             labels, at = labels_of(question, 12)
@@ -93,7 +93,7 @@ def labels_of(packet, at):
 
 def on_wire(name):
     labels = [label.encode("latin-1") for label in name.rstrip(".").split(".") if label]
-    # What no name can be leads nowhere.
+    # Labels that are too long are omitted.
     labels = [label for label in labels if len(label) < 64]
     return b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
 

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""The OpenAPI document against the validators of others, and the server against the document.
+"""Checks the OpenAPI document with foreign validators, and the server against the document.
 
     tests/peers/openapi.py --postrider target/debug/postrider [--seed 1] [--fuzz [--seconds 60]]
 
-Flow: a Python environment with openapi-spec-validator and Schemathesis is made in target/peers, once, from
-PyPI; without PyPI all is skipped with a word. `postrider dev` is started; its document must be OpenAPI 3.1,
-every example in it must fit its schema, every request's example must be taken; openapi-python-client and
-datamodel-code-generator make typed clients of it that send; then Schemathesis makes
-requests from the document, good and bad, and holds every answer to it: each value that the document sets a
-bound to, the same requests at every run however long that takes; and with --fuzz random ones, for so many
-seconds. Nothing leaves loopback but what pip fetches.
+Flow: a Python environment with openapi-spec-validator and Schemathesis is created in target/peers once, from PyPI (all
+is skipped with a note if that fails). Start `postrider dev`. Its document must be valid OpenAPI 3.1, every example must
+match its schema, and every request example must be accepted. openapi-python-client and datamodel-code-generator
+generate typed clients that must be able to send. Then Schemathesis generates valid and invalid requests from the
+document and checks every response against it: for each bound in the document, the same requests in every run; with
+--fuzz also random ones for a number of seconds. No traffic leaves loopback except pip's.
 """
 
 import argparse
@@ -26,13 +25,13 @@ from pathlib import Path
 from check import NODE_CACHE, Failed, Skip, start, tell
 
 ENVIRONMENT = NODE_CACHE / "python"
-# Generators of clients, whose own wishes go against Schemathesis'.
+# Client generators, whose requirements conflict with those of Schemathesis.
 CLIENTS = NODE_CACHE / "clients"
 CLIENT_PACKAGES = ["openapi-python-client==0.29.1", "datamodel-code-generator==0.89.0", "email-validator==2.3.0"]
 PACKAGES = ["schemathesis==4.32.5", "openapi-spec-validator==0.9.0"]
 FETCH_S = 300
 ANSWER_S = 30
-# What the document's examples and bounds make takes a minute or two; longer than this, and Schemathesis hangs.
+# Requests from examples and bounds take a minute or two; after this time Schemathesis hangs.
 COVERED_WITHIN_S = 900
 CHECKS = [
     "not_a_server_error",
@@ -47,14 +46,14 @@ CHECKS = [
     "ignored_auth",
 ]
 
-# Its phases: the same requests at every run, and those of chance.
+# Phases of Schemathesis: deterministic requests, and random ones.
 COVERAGE, RANDOM = "examples,coverage", "fuzzing"
-# Operations whose entries are judged one by one: one that will not do is told of in its place, with a 200.
+# Operations that report invalid entries one by one in a 200 response.
 JUDGED_EACH = ["send_batch", "create_suppression"]
-# Operations that answer strangers 202 whatever they say: otherwise they would tell who is known.
+# Unauthenticated operations that always return 202, so that they do not reveal who is known.
 TELLS_NOTHING = ["tell_affiliate_person", "tell_affiliate_signup"]
 
-# Runs in the environment: the document on stdin, one problem a line on stdout.
+# Runs in the environment: reads the document from stdin and prints one problem per line.
 VALIDATE = r"""
 import json, sys
 from jsonschema import Draft202012Validator, FormatChecker
@@ -81,7 +80,7 @@ for path, methods in document["paths"].items():
         answers = {status: answer for status, answer in operation["responses"].items() if status[0] in "23"}
         places = {"request": operation.get("requestBody", {}), **answers}
         if not answers:
-            print(f"{method} {path}: has no answer of success")
+            print(f"{method} {path}: has no success response")
         for place, part in places.items():
             for kind, content in part.get("content", {}).items():
                 where = f"{method} {path} {place} {kind}:"
@@ -94,7 +93,7 @@ for word, example in document["components"]["examples"].items():
 """
 
 
-# Runs where openapi-python-client has written its package: address and key are arguments, the answer's id is printed.
+# Runs beside the package of openapi-python-client: takes address and key as arguments and prints the email's id.
 SEND_BY_CLIENT = r"""
 import sys
 from postrider_client import AuthenticatedClient
@@ -108,7 +107,7 @@ assert isinstance(answer, Sent), answer
 print(answer.id)
 """
 
-# Runs beside the models of datamodel-code-generator: a body is made of them, and printed.
+# Runs beside the models of datamodel-code-generator: builds a body from them and prints it.
 BODY_BY_MODELS = r"""
 from models import SendRequest
 
@@ -125,7 +124,7 @@ def run_in(directory, command, what):
 
 
 def sent_by_clients(api, directory):
-    """Clients that others generate from the document are typed, and send."""
+    """Clients generated from the document are typed and can send."""
     programs = environment(CLIENTS, CLIENT_PACKAGES)
     python, document = str(programs / "python"), str(Path(directory, "openapi.json"))
     Path(document).write_text(json.dumps(api.document))
@@ -133,7 +132,7 @@ def sent_by_clients(api, directory):
     run_in(directory, generate, "openapi-python-client")
     client = Path(directory, "client")
     if not run_in(client, [python, "-c", SEND_BY_CLIENT, api.address, api.key], "the client").startswith("msg_"):
-        raise Failed("the client's answer has no id")
+        raise Failed("the client's response has no id")
     generate = [str(programs / "datamodel-codegen"), "--input", document, "--input-file-type", "openapi"]
     generate += ["--output", "models.py", "--output-model-type", "pydantic_v2.BaseModel"]
     run_in(directory, generate, "datamodel-code-generator")
@@ -144,7 +143,7 @@ def sent_by_clients(api, directory):
 
 
 def environment(directory=ENVIRONMENT, packages=PACKAGES):
-    """The directory of the programs; made when it is not there, or of other packages."""
+    """The directory of the environment's programs; created if it is missing or has other packages."""
     programs, mark = directory / "bin", directory / "packages"
     if mark.is_file() and mark.read_text() == "\n".join(packages):
         return programs
@@ -158,7 +157,7 @@ def environment(directory=ENVIRONMENT, packages=PACKAGES):
             subprocess.run(command, capture_output=True, timeout=FETCH_S, check=True)
         except (subprocess.SubprocessError, OSError) as failure:
             said = (getattr(failure, "stderr", None) or b"").decode(errors="replace").strip()[-300:]
-            raise Skip(f"the Python environment could not be made (PyPI away?): {said or failure}") from None
+            raise Skip(f"cannot create the Python environment (is PyPI reachable?): {said or failure}") from None
     mark.write_text("\n".join(packages))
     return programs
 
@@ -169,7 +168,7 @@ class Api:
         self.document = self.ask("GET", "/openapi.json")[1]
 
     def ask(self, method, path, body=None):
-        """Status and JSON of an answer."""
+        """Status and JSON of a response."""
         given = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         request = urllib.request.Request(self.address + path, given, headers, method=method)
@@ -198,7 +197,7 @@ def validated(api, programs):
 
 
 def examples_taken(api):
-    """Every list has something in it afterwards, where the document knows how to make it."""
+    """Sends every request example. Afterwards every list is non-empty if the document has an example for it."""
     for path, methods in api.document["paths"].items():
         example = api.example("post", path)
         if "{" in path or example is None or "api_key" not in json.dumps(methods["post"].get("security")):
@@ -209,7 +208,7 @@ def examples_taken(api):
 
 
 def known_ids(api):
-    """For paths that name something by its id: the first id of the list that it stands in."""
+    """For path parameters that are ids: the first id of the list that contains it."""
     ids = {}
     for path in api.document["paths"]:
         lists, found = path.split("/{", 1)[0], re.search(r"/{(\w+)}", path)
@@ -217,7 +216,7 @@ def known_ids(api):
             continue
         _, answer = api.ask("GET", lists)
         entries = next((value for value in (answer or {}).values() if isinstance(value, list)), [])
-        # The last of a list may be what the calls themselves are made with: an API key that ends itself.
+        # The last entry may be used by the calls themselves, such as an API key that deletes itself.
         entries = [entry["id"] for entry in entries if isinstance(entry.get("id"), str)]
         if len(entries) > (path.startswith("/api-keys")):
             ids[path] = (found.group(1), entries[0])
@@ -225,7 +224,7 @@ def known_ids(api):
 
 
 def config(api):
-    """Ids that exist, so that it comes further than 404; and where an entry that will not do is no error."""
+    """Existing ids, so that requests get past 404, and operations that report entries one by one."""
     known = [
         f'[[operations]]\ninclude-path = "{path}"\nparameters = {{ "path.{name}" = "{known}" }}\n'
         for path, (name, known) in known_ids(api).items()
@@ -238,7 +237,7 @@ def config(api):
 
 
 def held_to(api, programs, directory, args, phase):
-    """Schemathesis, in some of its phases."""
+    """Runs some phases of Schemathesis."""
     file = Path(directory, "schemathesis.toml")
     file.write_text(config(api))
     command = [str(programs / "schemathesis"), "--config-file", str(file), "run", f"{api.address}/openapi.json"]
@@ -248,7 +247,7 @@ def held_to(api, programs, directory, args, phase):
     if phase == RANDOM:
         command += ["--max-time", str(args.seconds)]
         within_s += args.seconds
-    # What it writes beside its report stays out of the tree.
+    # Run outside the tree, because it writes further files.
     done = subprocess.run(command, capture_output=True, text=True, timeout=within_s, cwd=directory, env=os.environ)
     said = done.stdout + done.stderr
     if done.returncode:
@@ -264,8 +263,8 @@ def check(line, args, directory):
     api = Api(line)
     checks = {
         "the document is OpenAPI 3.1": lambda: validated(api, programs),
-        "every request's example is taken": lambda: examples_taken(api),
-        "generated clients are typed, and send": lambda: sent_by_clients(api, directory),
+        "every request example is accepted": lambda: examples_taken(api),
+        "generated clients are typed and send": lambda: sent_by_clients(api, directory),
         "schemathesis: the examples and bounds of the document": lambda: held_to(
             api, programs, directory, args, COVERAGE
         ),
@@ -279,8 +278,8 @@ def main():
     parser = argparse.ArgumentParser(description="The OpenAPI document, and the server against it.")
     parser.add_argument("--postrider", required=True, help="the binary to start")
     parser.add_argument("--fuzz", action="store_true", help="random requests, too")
-    parser.add_argument("--seconds", type=int, default=60, help="for how long those are made")
-    parser.add_argument("--seed", type=int, default=1, help="the same requests again")
+    parser.add_argument("--seconds", type=int, default=60, help="duration of the random phase")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random requests")
     args = parser.parse_args()
     process, failed = None, True
     with tempfile.TemporaryDirectory() as directory:

@@ -1,4 +1,4 @@
-"""The web servers of domains with a policy of MTA-STS, or which reports are posted to, at one address and port, told apart by the name that is asked for.
+"""HTTPS servers for MTA-STS policies and posted TLS reports, all on one address and port, selected by the host name.
 
     web.pages["mta-sts.a.test"] = Page(policy("enforce", "mx1.a.test"))
 """
@@ -16,28 +16,28 @@ IDLE_S = 60
 
 
 def policy(mode="enforce", *mx, max_age=86400, version="STSv1"):
-    """A policy; a field that is None is left out."""
+    """The text of a policy; a field that is None is omitted."""
     fields = [("version", version), ("mode", mode), *(("mx", one) for one in mx), ("max_age", max_age)]
     return "".join(f"{key}: {value}\r\n" for key, value in fields if value is not None)
 
 
 @dataclass
 class Page:
-    """What is answered."""
+    """The response to a request."""
 
     text: str | bytes = ""
     status: str = "200 OK"
     headers: dict = field(default_factory=lambda: {"content-type": "text/plain"})
     certificate: str = "good"
-    # The body stops so many bytes before its end, or goes byte by byte.
+    # Number of bytes missing at the end of the body.
     cut: int = 0
     drips: bool = False
-    # Nothing is answered at all.
+    # Never responds.
     is_silent: bool = False
 
     def __post_init__(self):
         self.asked = 0
-        # What was posted: the head, and the body.
+        # Posted requests: head and body.
         self.posted = []
 
     def send(self, stream):
@@ -69,7 +69,7 @@ class PolicyWeb:
                 threading.Thread(target=self.serve, args=(stream,), daemon=True).start()
 
     def choose(self, stream, name, _):
-        """The certificate for a name."""
+        """Selects the certificate for a name."""
         stream.name = name
         page = self.pages.get(name)
         stream.context = self.contexts[page.certificate if page else "other"]
@@ -97,7 +97,7 @@ class PolicyWeb:
                 path = head.split(" ", 2)[1]
                 page = self.pages.get(stream.name)
                 if page is None or path != WELL_KNOWN:
-                    # What is found elsewhere shows that a redirect was followed.
+                    # An unexpected path shows that a redirect was followed.
                     page = self.pages.get(path, Page(status="404 Not Found"))
                 page.asked += 1
                 if head.startswith("POST "):

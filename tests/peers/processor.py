@@ -1,12 +1,12 @@
-"""A payment processor that is played: what localstripe lacks of one, in front of it or alone.
+"""A simulated payment processor: adds what localstripe lacks, in front of it or alone.
 
-    Processor(behind) ─► url      GET  /v1/account, /v1/accounts/{id}     whose key it is; who takes transfers
-                                  GET  /v1/{list}?created[gte]=…&status=  its own objects and localstripe's, newest first
-                                  GET, POST /v1/transfers                 one for each Idempotency-Key
-                                  GET  anything else                      asked of localstripe
+    Processor(behind) ─► url      GET  /v1/account, /v1/accounts/{id}     owner of the key; whether it accepts transfers
+                                  GET  /v1/{list}?created[gte]=…&status=  own objects and localstripe's, newest first
+                                  GET, POST /v1/transfers                 one per Idempotency-Key
+                                  GET  anything else                      forwarded to localstripe
 
-What it does when it is asked for a transfer is said by destination, in `moods`; which other request it keeps waiting, by
-`hold`. Who waits is where a server is killed.
+`moods` sets the responses to transfer requests by destination; `hold` delays another request. Tests kill the server
+while it waits for a response.
 """
 
 import collections
@@ -19,19 +19,19 @@ import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 ACCOUNT = "acct_shop"
-# The lists that a back-fill reads; and what localstripe has of them.
+# The lists that a backfill reads.
 LISTS = ("checkout/sessions", "subscriptions", "invoices", "charges", "refunds", "disputes", "credit_notes", "events", "invoice_payments")
 BEHIND = {"subscriptions": "?status=all&limit=1000", "invoices": "?limit=1000", "charges": "?limit=1000"}
 HELD_S = 60
-# What it may do when it is asked for a transfer, besides making it or refusing it with some code: make it and not answer,
-# neither make it nor answer, or say that it is busy.
+# Responses to a transfer request besides success or an error code: make the transfer but do not respond, neither make
+# it nor respond, or return 503.
 SILENT, LOST, BUSY = "silent", "lost", "busy"
-# No answer, until whoever asked is gone.
+# No response until the client disconnects.
 NOTHING = 0, None
 
 
 class Processor:
-    """One of them, on a port of its own."""
+    """A simulated processor on its own port."""
 
     def __init__(self, behind=None):
         self.behind = behind
@@ -39,7 +39,7 @@ class Processor:
         self.customers = {}
         self.takes_transfers = collections.defaultdict(bool)
         self.moods = collections.defaultdict(collections.deque)
-        # By key: the body that came with it, and what was answered; those that came again though they may not.
+        # By idempotency key: the request body and its response; keys that were reused although they must not be.
         self.keys, self.transfers, self.misused = {}, [], []
         self.asked, self.lock = collections.Counter(), threading.Lock()
         self.wanted, self.waiting, self.go = None, 0, threading.Event()
@@ -47,16 +47,16 @@ class Processor:
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
 
     def hold(self, wanted):
-        """The first request for which `wanted(path, how many came before)` holds waits until it is let go."""
+        """Delays the first request for which `wanted(path, number of earlier requests)` is true."""
         self.wanted = wanted
 
     def let_go(self):
-        """Whoever waits is not answered."""
+        """Closes delayed requests without a response."""
         self.go.set()
         self.wanted, self.waiting, self.go = None, 0, threading.Event()
 
     def answer(self, method, target, headers, body):
-        """Status and value."""
+        """Status and body."""
         path, _, query = target.partition("?")
         with self.lock:
             number = self.asked[path.split("/")[2]]
@@ -98,7 +98,7 @@ class Processor:
         return sorted(found, key=lambda one: one["created"], reverse=True)
 
     def transfer(self, headers, body):
-        """Makes one, unless its destination is in another mood: once for a key, whatever happens to the answer."""
+        """Makes a transfer unless the destination has another mood; once per key, even if the response is lost."""
         key, asked = headers["idempotency-key"], dict(urllib.parse.parse_qsl(body))
         with self.lock:
             moods = self.moods[asked["destination"]]
@@ -135,11 +135,11 @@ def connected(account, takes):
 
 
 def page(objects, query):
-    """A page of a list, by what the query asks for."""
+    """A page of a list, selected by the query."""
     asked = dict(urllib.parse.parse_qsl(query))
     since, until = int(asked.pop("created[gte]", 0)), int(asked.pop("created[lt]", 1 << 60))
     limit, after = int(asked.pop("limit", 10)), asked.pop("starting_after", None)
-    # What is in its objects it tells in full.
+    # Objects are always returned expanded.
     asked.pop("expand[]", None)
     if asked.get("status") == "all":
         del asked["status"]
@@ -153,7 +153,7 @@ def page(objects, query):
 def doors(processor):
     class Door(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        # Head and body leave at once: neither waits for the ACK of the other.
+        # Head and body are sent without waiting for an ACK in between.
         disable_nagle_algorithm = True
 
         def answer(self):
@@ -187,7 +187,7 @@ def doors(processor):
 
 
 def ask(port, method, target, body=None):
-    """Status and value of an answer of localstripe's."""
+    """Status and body of a response of localstripe."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     with contextlib.closing(connection):
         headers = {"authorization": "Bearer sk_test_12345", "content-type": "application/json"}

@@ -1,4 +1,4 @@
-"""A live affiliate program of an account of its own, as its owner, its server and its processor see it; and waiting."""
+"""A live affiliate program of its own account, as seen by its owner, its server and its processor; and polling."""
 
 import collections
 import hashlib
@@ -26,7 +26,7 @@ def expect(what, wanted, found):
 
 
 def comes(what, wanted, find):
-    """Waits until what is found is what is wanted."""
+    """Waits until `find` returns the wanted value."""
     deadline = time.monotonic() + PATIENCE_S
     while (found := find()) != wanted:
         if time.monotonic() > deadline:
@@ -35,13 +35,13 @@ def comes(what, wanted, find):
 
 
 def next_second():
-    """The processor's clock has no smaller ones: what happens in one second has no order."""
+    """The processor's timestamps are in seconds: events within one second have no order."""
     now = int(time.time())
     comes("the next second", True, lambda: time.time() >= now + 1)
 
 
 class Program:
-    """The program of an account of its own, with its partners; live."""
+    """A live program of its own account, with its partners."""
 
     def __init__(self, server, name, processor=None):
         self.server, self.owner, self.shift = server, f"owner@{name}.example", 0
@@ -86,7 +86,7 @@ class Program:
         return self.api("POST", "/affiliate-referrals", told)["referral"]["id"]
 
     def sold(self, partner, cents):
-        """A customer of a partner's pays."""
+        """A customer of a partner pays."""
         email, at = f"{partner}s@customers.example", int(time.time() + self.shift)
         self.referred(email, partner)
         invoice = {"id": f"in_{partner}", "object": "invoice", "customer_email": email, "currency": "usd", "status": "paid"}
@@ -94,7 +94,7 @@ class Program:
         self.told("invoice.paid", invoice)
 
     def tell(self, kind, thing, name=None):
-        """An event of the processor's: status and answer."""
+        """Sends an event of the processor. Returns status and body."""
         at = int(time.time() + self.shift)
         event = {"id": name or f"evt_{time.time_ns()}", "type": kind, "created": at, "livemode": False}
         return self.deliver(event | {"data": {"object": thing}})
@@ -105,10 +105,10 @@ class Program:
         return call(self.server.port, None, "POST", f"/{self.hook}", event, stripe_signature=f"t={at},v1={tag}")
 
     def told(self, kind, thing):
-        expect(f"the answer to {kind}", (200, "done"), said(self.tell(kind, thing)))
+        expect(f"the response to {kind}", (200, "done"), said(self.tell(kind, thing)))
 
     def books(self):
-        """Each customer's state, and its lines: what was earned of what, and whether it was taken back."""
+        """Each customer's status and lines: earned amount, sale amount, and whether it was reversed."""
         lines = collections.defaultdict(list)
         for line in self.all("/affiliate-commissions"):
             word = "reversed" if line["status"] == "reversed" else "stands"

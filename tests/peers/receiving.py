@@ -1,4 +1,4 @@
-"""A postrider with one domain that takes mail in, and a client of its MX door: for the checks of what comes in."""
+"""A postrider with one receiving domain, and a client of its MX listener: for the checks of inbound mail."""
 
 import http.client
 import json
@@ -15,14 +15,14 @@ from events import call  # noqa: E402
 from nodes import free_port, until  # noqa: E402
 
 OWNER, DOMAIN = "owner@acme.example", "acme.example"
-# Whoever comes from here says in a header of the PROXY protocol who the client is.
+# A client at this address gives the real client in a PROXY header.
 BALANCER = "127.0.0.9"
 ANSWER_S = 120
 PAGE = 100
 
 
 class Server:
-    """A postrider that takes mail in."""
+    """A postrider that receives mail."""
 
     def __init__(self, binary, base, names, more="", mx=""):
         self.binary = binary
@@ -67,7 +67,7 @@ servers = ["{names.address}"]
 
     def is_ready(self):
         if self.process.poll() is not None:
-            raise SystemExit(f"the server ended: {self.log.read_text(errors='replace')[-2000:]}")
+            raise SystemExit(f"the server exited: {self.log.read_text(errors='replace')[-2000:]}")
         try:
             return call(self.api, None, "GET", "/healthz")[0] == 200
         except OSError:
@@ -84,7 +84,7 @@ servers = ["{names.address}"]
         return answer
 
     def fetch(self, path):
-        """Status and bytes of an answer, whatever they look like."""
+        """Status and raw bytes of a response."""
         connection = http.client.HTTPConnection("127.0.0.1", self.api, timeout=60)
         try:
             connection.request("GET", path, headers={"authorization": f"Bearer {self.key}"})
@@ -94,7 +94,7 @@ servers = ["{names.address}"]
             connection.close()
 
     def received(self):
-        """All that came in, as the list shows it."""
+        """All received emails, as the list shows them."""
         found, cursor = [], None
         while True:
             more = f"&cursor={cursor}" if cursor else ""
@@ -105,7 +105,7 @@ servers = ["{names.address}"]
                 return found
 
     def resident(self):
-        """MiB in memory, files that are mapped (the binary, the store) left out."""
+        """Resident memory in MiB without mapped files (the binary, the store)."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith("RssAnon:"):
                 return int(line.split()[1]) / 1024
@@ -127,11 +127,11 @@ servers = ["{names.address}"]
             return self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            return "no end on SIGTERM"
+            return "no exit on SIGTERM"
 
 
 class Session:
-    """A connection to the MX door, of a client behind a balancer if its address is given."""
+    """A connection to the MX listener; with an address, as a client behind a load balancer."""
 
     def __init__(self, port, proxied=None):
         source = (BALANCER, 0) if proxied else None
@@ -143,13 +143,13 @@ class Session:
         self.say("EHLO host.good.example")
 
     def reply(self):
-        """Code and text of an answer; none when the connection has ended."""
+        """Code and text of a reply. Raises `ConnectionError` when the connection has ended."""
         while True:
             line = self.lines.readline(2000)
             if not line:
                 raise ConnectionError("the connection ended")
             if len(line) < 4 or not line[:3].isdigit() or line[3:4] not in b" -\r":
-                raise ValueError(f"this is no answer: {line[:80]!r}")
+                raise ValueError(f"this is not an SMTP reply: {line[:80]!r}")
             if line[3:4] != b"-":
                 return int(line[:3]), line[4:].decode("utf-8", "replace").strip()
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""rspamd, asked about what comes in.
+"""Tests spam filtering with rspamd.
 
     tests/peers/rspamd.py --postrider target/debug/postrider
 
-Flow: rspamd with the rules that Debian ships and our name server; `postrider serve` with spam_filter = "rspamd", once as
-rspamd judges and mail taken in while it is gone, once with scores of the operator's and mail put off while it is gone.
-The API's spam_status must be what rspamd logged. Without rspamd all is skipped. Nothing leaves loopback.
+Flow: start rspamd with Debian's rules and the test's name server; start `postrider serve` with spam_filter = "rspamd",
+once with rspamd's own actions and mail accepted while it is down, once with the operator's scores and mail deferred
+while it is down. The API's spam_status must match rspamd's log. Skipped if rspamd is not installed. No traffic leaves
+loopback.
 """
 
 import argparse
@@ -22,14 +23,14 @@ from check import START_S, Failed, Skip, program, run, tell
 from nameserver import NameServer
 from receiving import BALANCER, DOMAIN, Server, Session, free_port, until
 
-# It can be resolved both ways, so that rspamd has nothing against the host as such.
+# Its forward and reverse DNS match, so that rspamd does not score the host.
 PEER, HOST = "192.0.2.44", "host.good.example"
 ZONE = {
     HOST: [("A", PEER), ("MX", (10, HOST))],
     "good.example": [("A", PEER), ("MX", (10, HOST)), ("TXT", f"v=spf1 ip4:{PEER} -all".encode())],
     ".".join(reversed(PEER.split("."))) + ".in-addr.arpa": [("PTR", HOST)],
 }
-# What every filter takes for spam (GTUBE), and rspamd alone for mail to be marked, by another first letter.
+# GTUBE, which every filter treats as spam; with another first letter rspamd only marks the message.
 SPAM = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X"
 MARKED = "Y" + SPAM[1:]
 SENDER = "ada@good.example"
@@ -55,7 +56,7 @@ worker "normal" {{ bind_socket = "127.0.0.1:{port}"; count = 1; mime = true; }}
 
 
 class Rspamd:
-    """One rspamd, with its log."""
+    """An rspamd process and its log."""
 
     def __init__(self, place, names):
         self.place, self.port = place, free_port()
@@ -89,7 +90,7 @@ class Rspamd:
             self.process = None
 
     def judged(self, message_id):
-        """What it logged of a message: address, sender, action, score, recipient."""
+        """What it logged about a message: address, sender, action, score, recipient."""
         found = []
 
         def logged():
@@ -97,21 +98,21 @@ class Rspamd:
             found[:] = [match.groups()[1:] for match in map(LOGGED.search, lines) if match and match[1] == message_id]
             return bool(found)
 
-        until(logged, f"what rspamd logs of {message_id}", 20)
+        until(logged, f"the log line of {message_id}", 20)
         return found[-1]
 
 
 class Door:
-    """Hands messages in and knows what became of them."""
+    """Submits messages and returns their results."""
 
     def __init__(self, binary, place, names, rspamd, options):
         mx = "\n".join(['spam_filter = "rspamd"', f'rspamd_url = "http://127.0.0.1:{rspamd.port}"', *options])
-        # The client is behind a balancer, so that it has an address that rspamd does not take for its own.
+        # The client is behind a load balancer, so that its address is not one that rspamd treats as local.
         self.server = Server(binary, place, names, f'[proxy]\nnetworks = ["{BALANCER}/32"]', mx)
         self.rspamd, self.count = rspamd, 0
 
     def hand_in(self, text):
-        """The Message-ID, the reply, and what the API shows of the message, if it was taken."""
+        """Message-ID, reply, and the received email in the API if it was accepted."""
         self.count += 1
         name = f"{self.count}.{self.server.mx}@good.example"
         date = time.strftime("%a, %d %b %Y %H:%M:%S +0000", time.gmtime())
@@ -134,9 +135,9 @@ class Door:
     def close(self):
         ended = self.server.end()
         if ended != 0:
-            raise Failed(f"the server ended with {ended}")
+            raise Failed(f"the server exited with {ended}")
         if "panic" in self.server.log.read_text(errors="replace"):
-            raise Failed("the log tells of a panic")
+            raise Failed("the log contains a panic")
 
 
 def expect(what, wanted, found):
@@ -145,11 +146,11 @@ def expect(what, wanted, found):
 
 
 def taken(door, text, status):
-    """A message that is taken; with the score that rspamd gave it, and from whom it had it."""
+    """Submits a message that must be accepted. Returns rspamd's action, and checks what rspamd was sent."""
     name, (code, reply), shown = door.hand_in(text)
     expect(f"the reply ({reply})", 250, code)
     address, sender, action, score, recipient = door.rspamd.judged(name)
-    expect("what rspamd was told", (PEER, SENDER, f"b@{DOMAIN}"), (address, sender, recipient))
+    expect("what rspamd received", (PEER, SENDER, f"b@{DOMAIN}"), (address, sender, recipient))
     expect(f"spam_status after {action!r} with {score}", status, shown["spam_status"])
     if abs(float(score) - shown["spam_score"]) > 0.011:
         raise Failed(f"spam_score: {shown['spam_score']} instead of {score}")
@@ -163,7 +164,7 @@ def refused(door, text, code):
 
 def as_rspamd_judges(door):
     expect("an ordinary message", "no action", taken(door, "Lunch at noon? — Ada", "not_spam"))
-    expect("one to be marked", "add header", taken(door, MARKED, "spam"))
+    expect("a message to be marked", "add header", taken(door, MARKED, "spam"))
     refused(door, SPAM, 550)
     taken(door, "And a large one.\r\n" + ("x" * 76 + "\r\n") * (LARGE_BYTES // 78), "not_spam")
     for _ in range(MANY):
@@ -171,7 +172,7 @@ def as_rspamd_judges(door):
 
 
 def by_the_scores_of_the_operator(door):
-    # Anything scores above -50.
+    # Every message scores above -50.
     expect("an ordinary message", "no action", taken(door, "Lunch at noon? — Ada", "spam"))
     refused(door, SPAM, 550)
 
@@ -208,7 +209,7 @@ def check(args):
                 door = Door(args.postrider, place, names, rspamd, [f'rspamd_failure = "{failure}"', *options])
                 failures += tell(judged.__name__.replace("_", " "), lambda: judged(door))[1]
                 failures += tell(f"without rspamd, {failure}", lambda: without(door, failure))[1]
-                failures += tell("a good end", door.close)[1]
+                failures += tell("clean exit", door.close)[1]
         finally:
             rspamd.stop()
             names.close()

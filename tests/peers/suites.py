@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""The public test suites of SPF, DKIM, ARC and MIME against the verdict on what comes in.
+"""The public test suites of SPF, DKIM, ARC and MIME against the authentication of inbound mail.
 
     tests/peers/suites.py --postrider target/debug/postrider
 
-Flow: a Python environment (PyYAML, PyNaCl, dkimpy) and the source package of pyspf, which carries the suite of
-RFC 7208, are fetched into target/peers/suites, once, from PyPI; without PyPI all is skipped with a word.
-  1. SPF: each scenario's zone stands in a name server; each case is a session at the MX door of a real server, from the
-     address that the case names, as a load balancer tells it.
-  2. DKIM, DMARC: messages signed by dkimpy, then spoilt in one way each, handed in at the same door.
-  3. ARC: the ways of a chain to hold and to break that ValiMail's suite names (it is in no package), made anew.
-  4. MIME: the test messages of Python and of the crate mail-parser, where they are here: each must be taken, be read by
-     the API, and come back byte for byte; its subject must be the one that Python reads.
-What is not as the suite has it, and stays so, stands in DIFFERENCES with the reason. Exits with 1 at any other
-difference, and at one that stands there and is none. Nothing leaves loopback but what pip fetches.
+Flow: a Python environment (PyYAML, PyNaCl, dkimpy) and the source package of pyspf, which contains the suite of RFC
+7208, are fetched from PyPI into target/peers/suites once (all is skipped with a note if that fails).
+  1. SPF: each scenario's zone is served by a name server; each case is a session at the MX listener of a real server,
+     from the case's address, given in a PROXY header.
+  2. DKIM, DMARC: messages signed by dkimpy, each damaged in one way, submitted to the same listener.
+  3. ARC: valid and broken chains as in ValiMail's suite (which is in no package), built anew.
+  4. MIME: the test messages of Python and of the crate mail-parser, if present: each must be accepted, be readable in
+     the API, and be returned byte for byte; its subject must equal the one that Python reads.
+DIFFERENCES lists permanent deviations from the suites with reasons. Exits with 1 on any other deviation, and on a
+listed one that no longer exists. No traffic leaves loopback except pip's.
 """
 
 import argparse
@@ -43,20 +43,20 @@ HOME = NODE_CACHE / "suites"
 PACKAGES = ["PyYAML==6.0.3", "PyNaCl==1.6.0", "authres==1.2.0"]
 SOURCES = ["pyspf==2.0.14", "dkimpy==1.1.8"]
 FETCH_S = 120
-# Cases that come to something else, and why that is right here.
-SYNTAX = "the door refuses the command: RFC 5321 4.1.2 has no such address or name"
+# Cases with another result than in the suite, and why that is correct.
+SYNTAX = "the server refuses the command: invalid address or name by RFC 5321 4.1.2"
 DIFFERENCES = {
     "spf/toolonglabel": SYNTAX,
     "spf/emptylabel": SYNTAX,
     "spf/nolocalpart": SYNTAX,
-    "spf/domain-literal": "the door takes no address literals",
+    "spf/domain-literal": "the server refuses address literals",
     "spf/dorky-sentinel": SYNTAX,
     "spf/invalid-hello-macro": SYNTAX,
 }
 
 
 def fetched():
-    """The directory with the unpacked source packages."""
+    """Fetches and unpacks the source packages. Returns their directory."""
     environment(HOME / "python", PACKAGES)
     for source in SOURCES:
         folder = HOME / source.replace("==", "-")
@@ -67,14 +67,14 @@ def fetched():
             command = [*pip, "--retries", "1", "--timeout", "10", "-d", str(HOME), source]
             subprocess.run(command, capture_output=True, timeout=FETCH_S, check=True)
         except (subprocess.SubprocessError, OSError):
-            raise Skip(f"{source} could not be fetched (PyPI away?)") from None
+            raise Skip(f"{source} could not be fetched (is PyPI reachable?)") from None
         with tarfile.open(f"{folder}.tar.gz") as packed:
             packed.extractall(HOME, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     return HOME
 
 
 class Table:
-    """What came of the cases of one suite."""
+    """Results of one suite."""
 
     def __init__(self, suite):
         self.suite, self.cases, self.wrong, self.began = suite, 0, [], time.monotonic()
@@ -85,22 +85,22 @@ class Table:
         name = f"{self.suite}/{case}"
         if (found in wanted) == (name not in DIFFERENCES):
             return
-        self.wrong.append(f"{name}: {found!r}, not {wanted}" if found not in wanted else f"{name} is as it should be now")
+        self.wrong.append(f"{name}: {found!r}, not {wanted}" if found not in wanted else f"{name} no longer differs")
 
     def close(self):
         if self.wrong:
             raise Failed(f"{len(self.wrong)} of {self.cases} cases:\n      " + "\n      ".join(self.wrong[:40]))
         if not self.cases:
-            raise Skip("nothing of it is here")
+            raise Skip("no test messages are present")
         excused = sum(name.startswith(self.suite + "/") for name in DIFFERENCES)
-        print(f"    {self.suite}: {self.cases} cases, {excused} with a reason, {time.monotonic() - self.began:.1f} s")
+        print(f"    {self.suite}: {self.cases} cases, {excused} documented differences, {time.monotonic() - self.began:.1f} s")
 
 
 # SPF
 
 
 def spf_zone(data):
-    """A zone of the suite: a record of type SPF stands for one of type TXT, unless the name says otherwise."""
+    """A zone of the suite: a record of type SPF also becomes a TXT record, unless the name has one."""
     zone = {}
     for name, entries in data.items():
         records = []
@@ -127,7 +127,7 @@ def spf_zone(data):
 
 
 def spf_case(door, test):
-    """What the door says of a case: the word and the explanation, or that it refuses the command."""
+    """The SPF result of a case and its explanation, or that the server refuses the command."""
     client = socket.create_connection(("127.0.0.1", door.server.mx), timeout=60, source_address=(BALANCER, 0))
     with client, client.makefile("rb") as lines:
         six = ":" in test["host"]
@@ -158,7 +158,7 @@ def spf_case(door, test):
 
 
 def in_comment(text):
-    """An explanation as it stands in our field: plain characters, 80 of them. Case does not matter in names."""
+    """An explanation as it appears in Authentication-Results: at most 80 plain characters, names in lower case."""
     return re.sub(r"[^A-Za-z0-9 .,_=:/-]", " ", text)[:80].lower().strip()
 
 
@@ -181,13 +181,13 @@ def spf(home, door):
     table.close()
 
 
-# Handing in at the door
+# Submitting to the MX listener
 
 PLAIN = b"From: Ada <ada@example.org>\r\nTo: b@acme.example\r\nSubject: hello\r\nDate: Thu, 1 Jan 2026 00:00:00 +0000\r\nMessage-ID: <1@example.org>\r\n\r\nHey gang,\r\nThis is a  test \r\n--J.\r\n\r\n"
 
 
 class Door:
-    """Hands messages in and says what the API shows of them."""
+    """Submits messages and returns their results in the API."""
 
     def __init__(self, binary, base, zone):
         from receiving import DOMAIN, Server, Session
@@ -198,7 +198,7 @@ class Door:
         self.again = lambda: Session(self.server.mx)
 
     def hand_in(self, message, sender="x@nothing.example"):
-        """The id of what came in."""
+        """Submits a message. Returns the id of the received email."""
         self.session.say(f"MAIL FROM:<{sender}> BODY=8BITMIME")
         self.session.say(f"RCPT TO:<{self.recipient}>")
         self.session.socket.sendall(b"BDAT %d LAST\r\n" % len(message) + message)
@@ -210,7 +210,7 @@ class Door:
         return text.split()[-1], code
 
     def auth(self, message, sender="x@nothing.example"):
-        """What is said of a message, and whether the field on top of it says the same."""
+        """Authentication results of a message; the API and the Authentication-Results field must agree."""
         found, code = self.hand_in(message, sender)
         if found is None:
             return {"spf": code, "dkim": code, "dmarc": code, "arc": code}
@@ -228,11 +228,11 @@ class Door:
         ended = self.server.end()
         self.names.close()
         if ended != 0:
-            raise Failed(f"the server ended with {ended}")
+            raise Failed(f"the server exited with {ended}")
 
 
 class Key:
-    """dkimpy's test keys, and the primitives to sign with them in whatever way."""
+    """dkimpy's test keys, and signing with arbitrary parameters."""
 
     def __init__(self, home):
         folder = home / "dkimpy-1.1.8"
@@ -275,7 +275,7 @@ def fields_of(message):
 
 
 def own_signature(key, tags, message, algorithm="rsa-sha256", name="DKIM-Signature"):
-    """A signature with these tags, whatever they are: `bh=` and `b=` are filled in, relaxed."""
+    """A signature with arbitrary tags: `bh=` and `b=` are computed with relaxed canonicalization."""
     fields, body = fields_of(message)
     hasher = hashlib.sha1 if algorithm == "rsa-sha1" else hashlib.sha256
     tags = tags.replace("{bh}", base64.b64encode(hasher(relaxed_body(body)).digest()).decode())
@@ -394,7 +394,7 @@ def dmarc(key, door):
 
 
 class Chain:
-    """A message and the sets on top of it, made by whatever rules."""
+    """A message with ARC sets, built by arbitrary rules."""
 
     def __init__(self, key, message=PLAIN):
         self.key, self.message, self.sets = key, message, []
@@ -501,18 +501,18 @@ def arc(key, door):
 
 
 def mime_messages():
-    """Test messages of others that are here."""
+    """Test messages of other projects, if present."""
     home = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo")) / "registry" / "src"
     python = Path(sysconfig.get_paths()["stdlib"], "test", "test_email", "data")
     for folder, pattern in [(python, "msg_*.txt"), (home, "*/mail-parser-*/resources/eml/**/*.eml")]:
         for file in sorted(folder.glob(pattern)) if folder.is_dir() else []:
             data = file.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
-            # A line end alone and NUL are refused at the door (RFC 5321 2.3.8), which is an answer.
+            # Bare line ends and NUL are refused (RFC 5321 2.3.8), which is a valid result.
             yield f"{file.parent.name}/{file.name}", data if data.endswith(b"\r\n") else data + b"\r\n"
 
 
 def subject_by_python(data):
-    """Its one subject as Python reads it; none where that is not clear."""
+    """Its subject as Python reads it; `None` if it is ambiguous."""
     head = re.split(rb"\r\n\r\n", data, maxsplit=1)[0]
     if len(re.findall(rb"(?mi)^subject:", head)) != 1 or re.search(rb"[^\x09\x0a\x0d\x20-\x7e]", head):
         return None
@@ -563,14 +563,14 @@ def check(args):
             "MIME, messages of others": lambda: mime(door),
         }.items():
             failures += tell(title, suite)[1]
-        failures += tell("no panic, a good end", lambda: end(door))[1]
+        failures += tell("no panic, clean exit", lambda: end(door))[1]
     return failures
 
 
 def end(door):
     door.close()
     if "panic" in door.server.log.read_text(errors="replace"):
-        raise Failed("the log tells of a panic")
+        raise Failed("the log contains a panic")
 
 
 def main():

@@ -1,6 +1,6 @@
-"""What is under way between a server and a payment processor when the server is killed (-9): transfers, and a back-fill.
+"""Transfers and a backfill that are interrupted by killing the server (-9).
 
-Both are checks of localstripe.py, with the processor that is played in processor.py: localstripe has no transfers.
+Both are checks of localstripe.py with the simulated processor of processor.py: localstripe has no transfers.
 """
 
 import collections
@@ -15,7 +15,7 @@ CUSTOMERS, INVOICES = 40, 240
 
 
 class Payouts:
-    """A program whose partners are paid by a played processor."""
+    """A program whose partners are paid by a simulated processor."""
 
     def __init__(self, program, processor):
         self.program, self.processor, self.server = program, processor, program.server
@@ -25,7 +25,7 @@ class Payouts:
         self.program.shift = self.server.admin("clock", "advance", str(seconds))["offset_s"]
 
     def ready(self):
-        """Each has sold something. One account takes transfers, and says so when it is asked; the others say so later."""
+        """Every partner has sales. One account accepts transfers at once; the others report it later by an event."""
         self.program.connect(self.processor)
         expect("the test", True, self.program.admin("processor", "test")["ok"])
         self.processor.takes_transfers["acct_dora"] = True
@@ -39,7 +39,7 @@ class Payouts:
 
     def drafted(self):
         self.advance(31 * DAY)
-        # The inquiry holds its line for longer.
+        # The open inquiry extends the hold of its line.
         comes("lines that are held", 1, lambda: len(self.lines("pending")))
         draft = self.program.admin("run", "draft")
         earned = sum(line["amount_cents"] for line in self.lines("earned"))
@@ -65,7 +65,7 @@ class Payouts:
         return {name: shown[payout] for name, payout in payouts.items()}
 
     def killed(self):
-        """Ada's and Eve's transfers are made, and nobody hears so; Dora's is not heard of. The others' are refused."""
+        """Transfers for Ada and Eve are made without a response; Dora's request is lost; the others are refused."""
         moods = {"ada": [SILENT], "dora": [LOST], "eve": [SILENT, BUSY]}
         moods |= {"bob": ["account_invalid"], "cleo": ["balance_insufficient"]}
         self.processor.moods |= {f"acct_{name}": collections.deque(said) for name, said in moods.items()}
@@ -81,7 +81,7 @@ class Payouts:
         comes("the payouts", wanted, lambda: self.statuses(self.first))
 
     def looked_for(self):
-        """The key is forgotten by now: Eve's is found among the transfers. Money for Cleo's is there the next day."""
+        """The idempotency keys have expired: Eve's transfer is found in the list. Cleo is paid a day later."""
         self.advance(21 * 3600)
         wanted = dict.fromkeys(PARTNERS, "paid") | {"bob": "failed", "cleo": "processing"}
         comes("the payouts", wanted, lambda: self.statuses(self.first))
@@ -92,7 +92,7 @@ class Payouts:
         self.settled()
 
     def came_back(self):
-        """Ada's is reversed; what she and Bob earned is paid by the next run, with other keys."""
+        """Ada's transfer is reversed; Ada and Bob are paid by the next run with new keys."""
         transfer = self.made()[self.first["ada"]]
         self.program.told("transfer.reversed", transfer | {"amount_reversed": transfer["amount"], "reversed": True})
         expect("Ada's payout", "failed", self.statuses(self.first)["ada"])
@@ -105,7 +105,7 @@ class Payouts:
         return {one["metadata"]["payout_id"]: one for one in self.processor.transfers}
 
     def settled(self):
-        """What the processor made is what the books say was paid."""
+        """The transfers at the processor equal the payouts that are marked paid."""
         paid = {one["id"]: one["amount_cents"] for one in self.program.all("/affiliate-payouts") if one["status"] == "paid"}
         expect("transfers made", len(self.processor.transfers), len(self.made()))
         expect("what was made", paid, {payout: one["amount"] for payout, one in self.made().items()})
@@ -114,7 +114,7 @@ class Payouts:
 
 
 class Past:
-    """A program with many referrals, and what their processor knows a month later."""
+    """A program with many referrals, and a month of payments at its processor."""
 
     def __init__(self, server):
         self.server, self.processor = server, Processor()
@@ -130,7 +130,7 @@ class Past:
             self.happen(number)
 
     def happen(self, number):
-        """Somebody pays; every seventh wants half of it back."""
+        """A customer pays an invoice; half of every seventh one is refunded."""
         customer, at = number * CUSTOMERS // INVOICES, self.since + number * (28 * DAY // INVOICES)
         amount = 1000 + number
         invoice = {"id": f"in_{number}", "object": "invoice", "customer": f"cus_{customer}", "status": "paid"}
@@ -143,12 +143,12 @@ class Past:
         self.processor.objects["charges"].append(charge)
 
     def wanted(self):
-        """To the cent: a fifth, half up, of what is left."""
+        """Expected commissions in cents: 20 % of the remaining amount, rounded half up."""
         left = [1000 + number - ((1000 + number) // 2 if number % 7 == 0 else 0) for number in range(INVOICES)]
         return sorted((2000 * amount + 5000) // 10_000 for amount in left)
 
     def backfill(self, body):
-        """Begins it, and a way to see how far it is: who asks by the command waits for the end."""
+        """Starts a backfill and returns a function that reads its state; the admin command would wait for the end."""
         signed = self.server.admin("session", "create", "--account", self.program.owner)
         headers = {"cookie": signed["cookie"], "x_csrf_token": signed["csrf_token"]}
         path = "/dashboard/api/affiliate-program/backfill"
@@ -167,5 +167,5 @@ class Past:
         comes("the end of it", "done", lambda: shown()["status"])
         expect("invoices seen", INVOICES, shown()["invoices_seen"])
         expect("lines", self.wanted(), sorted(line["amount_cents"] for line in self.program.all("/affiliate-commissions")))
-        # Those too that were written before it was killed.
+        # The count includes lines written before the kill.
         expect("lines that it says it wrote", INVOICES, shown()["lines_written"])

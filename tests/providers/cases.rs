@@ -1,25 +1,26 @@
-//! Publishing at providers that are played on loopback: the right requests, and what stands there then.
+//! Publishes a domain's records at simulated DNS providers; checks the requests sent and the resulting zone.
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
-use dns::lookup::{Resolver, ResolverSettings};
+use dns::resolver::{Resolver, ResolverSettings};
 use provider::{ApplyError, MergePolicy, ProviderCredentials, PublishRequest, Publisher};
 use serde_json::{Value, json};
 
 use super::domain::{DOMAIN, NOW, name, wanted_of};
 use super::players::{AWS_ID, AWS_SECRET, Cloudflare, DigitalOcean, Records, Route53, TOKEN};
-use super::script::{Kept, Provider, kept};
+use super::script::{Provider, ZoneRecord, kept};
 use super::set_players::{Gandi, Hetzner};
 
-/// The job of the program that is started for each case, in its environment.
+/// Environment variable that holds the job of a child process, as JSON.
 const JOB: &str = "TEST_PROVIDER_JOB";
-/// What the program says before its result.
+/// Prefix of the result line that the child process prints.
 const RESULT: &str = "result: ";
 
-/// Not a test of its own: applies what its environment says, and prints what came of it.
+/// No test by itself: the other tests run it in a child process. It applies the job from the environment and prints
+/// the result.
 #[tokio::test]
-async fn applies_its_job() {
+async fn apply_job_from_environment() {
     let Ok(job) = std::env::var(JOB) else { return };
     let job: Value = serde_json::from_str(&job).unwrap();
     let provider = job["provider"].as_str().unwrap().parse().unwrap();
@@ -49,10 +50,10 @@ async fn applies_its_job() {
     println!("\n{RESULT}{result}");
 }
 
-/// Has a job done by this program, for which the Internet is the provider.
+/// Runs a job in a child process whose HTTPS proxy is the simulated provider.
 async fn run(provider: &Provider, job: Value) -> Value {
     let output = tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "cases::applies_its_job", "--nocapture"])
+        .args(["--exact", "cases::apply_job_from_environment", "--nocapture"])
         .env(JOB, job.to_string())
         .env("HTTPS_PROXY", &provider.proxy)
         .env_remove("NO_PROXY")
@@ -77,11 +78,11 @@ fn job(provider: &str, credentials: Value) -> Value {
     json!({"provider": provider, "credentials": credentials, "zone": DOMAIN, "merge": true, "dry_run": false})
 }
 
-fn records(kept: &[Kept]) -> Records {
+fn records(kept: &[ZoneRecord]) -> Records {
     Arc::new(Mutex::new(kept.to_vec()))
 }
 
-/// What stands at a name, each value, sorted.
+/// All values of a record set, sorted.
 fn values(records: &Records, name: &str, kind: &str) -> Vec<String> {
     let records = records.lock().unwrap();
     let here = records.iter().filter(|kept| kept.name == name && kept.kind == kind);
@@ -93,7 +94,7 @@ fn values(records: &Records, name: &str, kind: &str) -> Vec<String> {
 const MERGED: &str = "v=spf1 mx include:spf.post.example -all";
 const DONE: [&str; 6] = ["create done", "create done", "create done", "update done", "create done", "create done"];
 
-/// Applies once and again: the second time nothing is written.
+/// Applies the job as a dry run and then twice; the dry run and the second run must write nothing.
 async fn twice(provider: &Provider, job: &Value) {
     let mut dry = job.clone();
     dry["dry_run"] = true.into();
@@ -110,7 +111,7 @@ async fn twice(provider: &Provider, job: &Value) {
 
 #[tokio::test]
 async fn cloudflare() {
-    // One text is from before Cloudflare wrote quotes.
+    // Records from before Cloudflare quoted TXT contents have no quotes.
     let kept = records(&[
         kept(7, DOMAIN, "TXT", "v=spf1 mx -all"),
         kept(8, DOMAIN, "TXT", "\"google-site-verification=xyz\""),
@@ -134,7 +135,7 @@ async fn cloudflare() {
     assert!(!refused["error"].as_str().unwrap().contains("not-the-right"), "{refused}");
 }
 
-/// Elsewhere than at a zone's own name an alias is in the way.
+/// A CNAME at the zone apex is flattened by Cloudflare; below the apex it conflicts with other records.
 #[tokio::test]
 async fn cloudflare_with_an_alias_below_the_zone() {
     let kept = records(&[kept(9, "mail.shop.example", "CNAME", "pages.example")]);
@@ -151,7 +152,7 @@ async fn cloudflare_with_an_alias_below_the_zone() {
 async fn cloudflare_without_the_zone() {
     struct Empty;
     impl super::script::Script for Empty {
-        fn answer(&self, _: &super::script::Asked) -> (u16, String) {
+        fn answer(&self, _: &super::script::RecordedRequest) -> (u16, String) {
             (200, json!({"success": true, "errors": [], "result": []}).to_string())
         }
     }
@@ -170,7 +171,7 @@ async fn digitalocean() {
     twice(&provider, &job).await;
     assert_eq!(values(&kept, DOMAIN, "TXT"), ["MS=ms123", MERGED]);
     assert_eq!(values(&kept, "rp.shop.example", "CNAME"), ["rp.post.example."]);
-    // The new one is there before the old one goes.
+    // The new record is created before the old one is deleted.
     let base = format!("/v2/domains/{DOMAIN}/records");
     assert_eq!(provider.writes()[3..5], [format!("POST {base}"), format!("DELETE {base}/7")]);
 
@@ -179,7 +180,7 @@ async fn digitalocean() {
 }
 
 #[tokio::test]
-async fn an_old_text_that_stays_is_left_alone() {
+async fn a_record_that_cannot_be_deleted_stays_as_it_was() {
     let kept = records(&[kept(7, DOMAIN, "TXT", "v=spf1 mx -all")]);
     let script = DigitalOcean { records: Arc::clone(&kept), deletes: false };
     let provider = Provider::start("api.digitalocean.com", script).await;
@@ -212,14 +213,14 @@ async fn route53() {
 }
 
 #[tokio::test]
-async fn a_text_that_cannot_be_kept_as_it_is_keeps_the_set_as_it_was() {
+async fn a_set_with_an_unsupported_txt_escape_is_not_rewritten() {
     let there = [kept(7, DOMAIN, "TXT", "\"caf\\303\\251\"")];
     let kept = records(&there);
     let provider = Provider::start("route53.amazonaws.com", Route53(Arc::clone(&kept))).await;
     let job = job("route53", json!({"access_key_id": AWS_ID, "secret_access_key": AWS_SECRET}));
     let result = run(&provider, job).await;
     assert_eq!(result["steps"][3], "create failed");
-    assert!(result["failure"].as_str().unwrap().contains("by hand"), "{result}");
+    assert!(result["failure"].as_str().unwrap().contains("manually"), "{result}");
     assert_eq!(values(&kept, DOMAIN, "TXT"), ["\"caf\\303\\251\""]);
 }
 

@@ -1,4 +1,4 @@
-//! Publishing a domain's records at providers with interfaces of their own, each played on loopback.
+//! Publishing a domain's DNS records through the APIs of simulated providers on loopback.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod cases;

@@ -1,4 +1,4 @@
-//! Cloudflare, DigitalOcean and Route 53, as far as they are asked: what they keep is in memory, as they write it.
+//! Simulated Cloudflare, DigitalOcean and Route 53: the parts of their APIs that are used, with records in memory.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,10 +6,10 @@ use aws_lc_rs::{digest, hmac};
 use serde_json::{Value, json};
 
 use super::domain::DOMAIN;
-use super::script::{Asked, Kept, Script, kept};
+use super::script::{RecordedRequest, Script, ZoneRecord, kept};
 
-/// What a provider keeps.
-pub(crate) type Records = Arc<Mutex<Vec<Kept>>>;
+/// The records that a provider stores.
+pub(crate) type Records = Arc<Mutex<Vec<ZoneRecord>>>;
 
 pub(crate) const TOKEN: &str = "tok-0123456789abcdef";
 pub(crate) const AWS_ID: &str = "AKIAEXAMPLE";
@@ -22,7 +22,7 @@ fn add(records: &Records, name: &str, kind: &str, value: &str) -> u64 {
     id
 }
 
-fn at(records: &Records, asked: &Asked) -> Vec<Kept> {
+fn at(records: &Records, asked: &RecordedRequest) -> Vec<ZoneRecord> {
     let records = records.lock().unwrap();
     let found = records.iter().filter(|kept| Some(&kept.name) == asked.query.get("name"));
     found.filter(|kept| asked.query.get("type").is_none_or(|kind| *kind == kept.kind)).cloned().collect()
@@ -32,20 +32,20 @@ fn last_id(path: &str) -> u64 {
     path.rsplit('/').next().unwrap().parse().unwrap()
 }
 
-/// Cloudflare: records have ids; texts are as they were written, in quotes or not.
+/// Cloudflare: records have ids; TXT contents are returned as they were written, with or without quotes.
 pub(crate) struct Cloudflare(pub(crate) Records);
 
 impl Script for Cloudflare {
-    fn answer(&self, asked: &Asked) -> (u16, String) {
+    fn answer(&self, asked: &RecordedRequest) -> (u16, String) {
         let good = |result: Value| (200, json!({"success": true, "errors": [], "result": result}).to_string());
         if asked.headers.get("authorization") != Some(&format!("Bearer {TOKEN}")) {
-            // A careless provider repeats what it was sent.
+            // The error repeats the token, as a careless provider does: the publisher must not log it.
             let said = asked.headers.get("authorization").unwrap();
             let error = json!({"code": 9109, "message": format!("Invalid access token: {said}")});
             return (403, json!({"success": false, "errors": [error], "result": null}).to_string());
         }
         let records = "/client/v4/zones/z1/dns_records";
-        let shown = |kept: &Kept| match kept.kind.as_str() {
+        let shown = |kept: &ZoneRecord| match kept.kind.as_str() {
             "MX" => {
                 json!({"id": kept.id.to_string(), "name": kept.name, "type": "MX", "content": kept.value, "priority": 10})
             }
@@ -73,22 +73,22 @@ impl Script for Cloudflare {
     }
 }
 
-/// DigitalOcean: records have ids; texts are without quotes, names without the zone, hosts with a dot at the end.
+/// DigitalOcean: records have ids; TXT data has no quotes, names are relative to the zone, hosts end in a dot.
 pub(crate) struct DigitalOcean {
     pub(crate) records: Records,
-    /// Whether records can be taken away.
+    /// False if deleting an existing record fails.
     pub(crate) deletes: bool,
 }
 
 impl Script for DigitalOcean {
-    fn answer(&self, asked: &Asked) -> (u16, String) {
+    fn answer(&self, asked: &RecordedRequest) -> (u16, String) {
         if asked.headers.get("authorization") != Some(&format!("Bearer {TOKEN}")) {
             return (401, json!({"id": "unauthorized", "message": "Unable to authenticate you"}).to_string());
         }
         let base = format!("/v2/domains/{DOMAIN}/records");
         match (asked.method.as_str(), asked.path.as_str()) {
             ("GET", path) if path == base => {
-                let shown = |kept: &Kept| {
+                let shown = |kept: &ZoneRecord| {
                     let name = match kept.name.strip_suffix(DOMAIN).unwrap().trim_end_matches('.') {
                         "" => "@",
                         name => name,
@@ -119,7 +119,7 @@ impl Script for DigitalOcean {
             }
             ("DELETE", path) if path.starts_with(&base) => {
                 let mut records = self.records.lock().unwrap();
-                // The one that is ours may be taken back; the one that was there is kept.
+                // The new SPF record may be deleted; the old one is locked.
                 if records.iter().any(|kept| kept.id == last_id(path) && kept.value.contains("include:spf.post")) {
                     records.retain(|kept| kept.id != last_id(path));
                     return (204, String::new());
@@ -135,11 +135,11 @@ impl Script for DigitalOcean {
     }
 }
 
-/// Route 53: whole sets, in XML, each request signed. There is an alias record in the zone.
+/// Route 53: whole record sets as XML; each request is signed. The zone also has an alias record.
 pub(crate) struct Route53(pub(crate) Records);
 
 impl Script for Route53 {
-    fn answer(&self, asked: &Asked) -> (u16, String) {
+    fn answer(&self, asked: &RecordedRequest) -> (u16, String) {
         if !signed(asked) {
             let error = "<ErrorResponse><Error><Code>SignatureDoesNotMatch</Code></Error></ErrorResponse>";
             return (403, error.to_owned());
@@ -164,10 +164,10 @@ impl Script for Route53 {
 }
 
 impl Route53 {
-    /// The sets from a name on, as the service lists them: with those of the names after it.
+    /// Record sets from a name on. As in the real service, the answer includes sets of later names.
     fn list(&self, name: &str) -> String {
         let records = self.0.lock().unwrap();
-        let here: Vec<&Kept> = records.iter().filter(|kept| kept.name == name).collect();
+        let here: Vec<&ZoneRecord> = records.iter().filter(|kept| kept.name == name).collect();
         let mut kinds: Vec<&str> = here.iter().map(|kept| kept.kind.as_str()).collect();
         kinds.sort_unstable();
         kinds.dedup();
@@ -208,13 +208,13 @@ fn zones() -> String {
     )
 }
 
-/// What stands between two marks, each time.
+/// All substrings between two markers.
 fn between<'a>(text: &'a str, from: &str, to: &str) -> Vec<&'a str> {
     text.split(from).skip(1).filter_map(|rest| rest.split(to).next()).collect()
 }
 
-/// AWS Signature Version 4, checked as the service does: from what arrived.
-fn signed(asked: &Asked) -> bool {
+/// Verifies AWS Signature Version 4 over the received request, as the service does.
+fn signed(asked: &RecordedRequest) -> bool {
     let authorization = &asked.headers["authorization"];
     let part = |name: &str| {
         let rest = authorization.split(&format!("{name}=")).nth(1).unwrap();

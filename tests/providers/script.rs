@@ -1,11 +1,11 @@
-//! Providers on loopback: a proxy that every host is reached through, and that answers in the hosts' place.
+//! Simulated providers on loopback: an HTTPS proxy that answers in place of the provider's host.
 //!
 //! ```text
-//! dns-update ─ CONNECT api.example:443 ─► proxy ─ TLS (certificate of our own authority) ─► Script::answer
+//! dns-update ─ CONNECT api.example:443 ─► proxy ─ TLS (certificate of the test's CA) ─► Script::answer
 //! ```
 //!
-//! So what is tested is what runs: the providers' fixed addresses, TLS and its checks, dns-update and what is done
-//! beside it. The program under test is this test program again, with `HTTPS_PROXY` and `SSL_CERT_FILE` set for it.
+//! The test therefore covers the real code path: the providers' fixed host names, TLS verification, dns-update and the
+//! code around it. The program under test is this test binary, started again with `HTTPS_PROXY` and `SSL_CERT_FILE`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -20,47 +20,47 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// A request as a provider sees it.
+/// A request as the provider received it.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct RecordedRequest {
     pub(crate) method: String,
     pub(crate) host: String,
     pub(crate) path: String,
-    /// As it was sent, to be signed, and read.
+    /// Undecoded, as needed to verify a signature.
     pub(crate) raw_query: String,
     pub(crate) query: BTreeMap<String, String>,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: String,
 }
 
-/// A provider's part.
+/// The behaviour of one provider.
 pub(crate) trait Script: Send + Sync + 'static {
-    /// The status and the body of the answer.
-    fn answer(&self, asked: &Asked) -> (u16, String);
+    /// Returns the status and the body of the response.
+    fn answer(&self, asked: &RecordedRequest) -> (u16, String);
 }
 
-/// A record that a provider keeps, as it writes it.
+/// A record in the provider's own notation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct ZoneRecord {
     pub(crate) id: u64,
     pub(crate) name: String,
     pub(crate) kind: String,
     pub(crate) value: String,
 }
 
-pub(crate) fn kept(id: u64, name: &str, kind: &str, value: &str) -> Kept {
-    Kept { id, name: name.to_owned(), kind: kind.to_owned(), value: value.to_owned() }
+pub(crate) fn kept(id: u64, name: &str, kind: &str, value: &str) -> ZoneRecord {
+    ZoneRecord { id, name: name.to_owned(), kind: kind.to_owned(), value: value.to_owned() }
 }
 
-/// A running provider.
+/// A running provider; `asked` records its requests.
 pub(crate) struct Provider {
     pub(crate) proxy: String,
     pub(crate) home: TempDir,
-    pub(crate) asked: Arc<Mutex<Vec<Asked>>>,
+    pub(crate) asked: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
 impl Provider {
-    /// Starts a provider for one host.
+    /// Starts a provider for one host name.
     pub(crate) async fn start(host: &'static str, script: impl Script) -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut authority = CertificateParams::new(Vec::new()).unwrap();
@@ -91,7 +91,7 @@ impl Provider {
         Self { proxy, home, asked }
     }
 
-    /// What was asked that changes something, as `METHOD path`.
+    /// All requests but GET, as `METHOD path`.
     pub(crate) fn writes(&self) -> Vec<String> {
         let asked = self.asked.lock().unwrap();
         let writes = asked.iter().filter(|asked| asked.method != "GET");
@@ -103,10 +103,10 @@ impl Provider {
 struct Shared {
     host: &'static str,
     script: Arc<dyn Script>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
-/// One connection: what it is to lead to is said in the first lines; then it is the host's.
+/// Serves one proxy connection: reads the CONNECT request, then answers as the host.
 async fn serve(stream: TcpStream, acceptor: TlsAcceptor, shared: Shared) {
     let mut stream = BufReader::new(stream);
     let mut first = String::new();
@@ -136,7 +136,7 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, shared: Shared) {
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(tls), service).await;
 }
 
-async fn read(request: hyper::Request<Incoming>) -> Asked {
+async fn read(request: hyper::Request<Incoming>) -> RecordedRequest {
     let (head, body) = request.into_parts();
     let raw_query = head.uri.query().unwrap_or_default().to_owned();
     let decode = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8().unwrap().into_owned();
@@ -148,7 +148,7 @@ async fn read(request: hyper::Request<Incoming>) -> Asked {
     let headers = head.headers.iter();
     let headers: BTreeMap<String, String> =
         headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
-    Asked {
+    RecordedRequest {
         method: head.method.to_string(),
         host: headers.get("host").cloned().unwrap_or_default(),
         path: head.uri.path().to_owned(),

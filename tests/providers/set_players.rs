@@ -1,12 +1,12 @@
-//! Hetzner and Gandi, as far as they are asked: both keep sets of values, one of each name and type.
+//! Simulated Hetzner and Gandi: both store record sets, one for each name and type.
 
 use serde_json::{Value, json};
 
 use super::domain::DOMAIN;
 use super::players::{Records, TOKEN};
-use super::script::{Asked, Script, kept};
+use super::script::{RecordedRequest, Script, kept};
 
-/// A name as both write it, and the type: `@/TXT`.
+/// The full name and the type of a record set; `@` is the zone apex.
 fn place(name: &str, kind: &str) -> (String, String) {
     let name = if name == "@" { DOMAIN.to_owned() } else { format!("{name}.{DOMAIN}") };
     (name, kind.to_owned())
@@ -24,15 +24,15 @@ fn set(records: &Records, (name, kind): &(String, String), values: &[String]) {
     records.extend(values.iter().map(|value| kept(0, name, kind, value)));
 }
 
-fn allowed(asked: &Asked) -> bool {
+fn allowed(asked: &RecordedRequest) -> bool {
     asked.headers.get("authorization") == Some(&format!("Bearer {TOKEN}"))
 }
 
-/// Hetzner: a set is changed by actions.
+/// Hetzner: a record set is changed by actions.
 pub(crate) struct Hetzner(pub(crate) Records);
 
 impl Script for Hetzner {
-    fn answer(&self, asked: &Asked) -> (u16, String) {
+    fn answer(&self, asked: &RecordedRequest) -> (u16, String) {
         if !allowed(asked) {
             return (401, json!({"error": {"code": "unauthorized"}}).to_string());
         }
@@ -67,11 +67,11 @@ impl Script for Hetzner {
     }
 }
 
-/// Gandi: a set is written whole.
+/// Gandi: a record set is replaced as a whole.
 pub(crate) struct Gandi(pub(crate) Records);
 
 impl Script for Gandi {
-    fn answer(&self, asked: &Asked) -> (u16, String) {
+    fn answer(&self, asked: &RecordedRequest) -> (u16, String) {
         if !allowed(asked) {
             return (403, json!({"code": 403, "message": "Access was denied to this resource."}).to_string());
         }

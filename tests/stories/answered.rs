@@ -1,13 +1,12 @@
-//! Automations that answer mail: what comes from a person is answered once, in its thread; what does not is not
-//! answered, and the run says why.
+//! Automations that reply to received mail: a person gets one reply, in the thread. Automatic or unauthenticated mail
+//! gets none, and the run records why (RFC 3834).
 
 use serde_json::{Value, json};
 
 use crate::world::submit::dialog;
 use crate::world::{DOMAIN, PATIENCE, TestWorld, ZONE};
 
-/// Authors of `dest.example` are who they say they are, those of `hard.example` are not, and of
-/// `soft.example` hardly.
+/// SPF passes for `dest.example`, fails for `hard.example` and softfails for `soft.example`.
 async fn receiving() -> TestWorld {
     let world = TestWorld::start().await;
     world.names.set(&format!(
@@ -25,7 +24,7 @@ async fn ask(world: &TestWorld, method: &str, path: &str, body: Value) -> Value 
     answer
 }
 
-/// An automation that answers whatever comes in, and tells the team.
+/// Creates an automation that replies to every received email and also notifies the team.
 async fn automation(world: &TestWorld) -> String {
     let letter = |subject: &str| json!({"type": "send_email", "from": format!("help@{DOMAIN}"), "subject": subject, "text": "t"});
     let mut team = letter("mail from {{event.email}}");
@@ -38,7 +37,7 @@ async fn automation(world: &TestWorld) -> String {
     path
 }
 
-/// Somebody writes: the steps of the run that comes of it, once it is over.
+/// Receives an email and returns the steps of its run once the run is completed.
 async fn written(world: &TestWorld, path: &str, (sender, author, more): (&str, &str, &str)) -> Vec<Value> {
     let id = if more.contains("Message-ID:") { "" } else { "Message-ID: <1@far>\r\n" };
     let letter = format!("From: {author}\r\nSubject: help\r\n{id}References: <0@far>\r\n{more}\r\nHi\r\n.");
@@ -49,7 +48,7 @@ async fn written(world: &TestWorld, path: &str, (sender, author, more): (&str, &
     let id: mail::id::ReceivedId = id.parse().unwrap();
     let events = store::event::list(&world.world.store, world.account, id, 10).await.unwrap();
     let event = events[0].id.to_string();
-    let over = async {
+    let completed = async {
         loop {
             let runs = ask(world, "GET", &format!("{path}/runs?limit=1"), Value::Null).await;
             let run = &runs["runs"][0];
@@ -58,8 +57,8 @@ async fn written(world: &TestWorld, path: &str, (sender, author, more): (&str, &
             }
         }
     };
-    let over = tokio::time::timeout(PATIENCE, over).await;
-    over.unwrap_or_else(|_| panic!("{author} {more}: no run ends"))
+    let completed = tokio::time::timeout(PATIENCE, completed).await;
+    completed.unwrap_or_else(|_| panic!("{author} {more}: the run did not complete"))
 }
 
 fn withheld(steps: &[Value]) -> Option<&str> {
@@ -67,7 +66,7 @@ fn withheld(steps: &[Value]) -> Option<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_writes_is_answered_once_and_in_the_thread() {
+async fn an_author_gets_one_reply_in_the_thread() {
     let world = receiving().await;
     let path = automation(&world).await;
     let ada = ("ada@dest.example", "Ada <ada@dest.example>", "");
@@ -75,24 +74,26 @@ async fn who_writes_is_answered_once_and_in_the_thread() {
     assert!(steps[0]["output"]["email_id"].is_string() && withheld(&steps).is_none(), "{steps:?}");
     let sent = world.sink.wait_for(2).await;
     let of = |to: &str| sent.iter().find(|mail| mail.recipient == to).unwrap();
-    let (answer, told) = (of("ada@dest.example"), of("team@dest.example"));
+    let (reply, notice) = (of("ada@dest.example"), of("team@dest.example"));
     for field in ["Auto-Submitted: auto-replied", "In-Reply-To: <1@far>", "References: <0@far> <1@far>"] {
-        assert!(answer.content.contains(&format!("{field}\r\n")), "{field}: {}", answer.content);
+        assert!(reply.content.contains(&format!("{field}\r\n")), "{field}: {}", reply.content);
     }
-    assert!(told.content.contains("Auto-Submitted: auto-generated\r\n") && !told.content.contains("\nIn-Reply-To:"));
-    // The same automation answers her again in an hour; all else goes on.
+    assert!(
+        notice.content.contains("Auto-Submitted: auto-generated\r\n") && !notice.content.contains("\nIn-Reply-To:")
+    );
+    // The same author gets no second reply within an hour; the other steps still run.
     let again = written(&world, &path, ada).await;
     assert_eq!(withheld(&again), Some("answered_lately"));
     assert!(again[1]["output"]["email_id"].is_string(), "{again:?}");
     let bob = written(&world, &path, ("bob@dest.example", "bob@dest.example", "")).await;
-    assert_eq!(withheld(&bob), None, "each author for themselves");
+    assert_eq!(withheld(&bob), None, "the limit is per author");
     world.world.clock.advance(std::time::Duration::from_secs(3_600));
     assert_eq!(withheld(&written(&world, &path, ada).await), None);
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_no_person_wrote_is_not_answered() {
+async fn automatic_and_unauthenticated_mail_gets_no_reply() {
     let world = receiving().await;
     let path = automation(&world).await;
     let ada = "ada@dest.example";
@@ -107,38 +108,38 @@ async fn what_no_person_wrote_is_not_answered() {
         ("x@hard.example", "victim@hard.example", "", "spam"),
         ("x@soft.example", "victim@soft.example", "", "unauthenticated"),
         (ada, "boss@acme.example", "", "unauthenticated"),
-        // What stands by the envelope's sender says nothing of another's name in the header.
+        // SPF authenticates the envelope sender only, not the domain of From.
         (ada, "victim@none.example", "", "unauthenticated"),
         (ada, "team@dest.example", "Precedence: junk\r\n", "bulk"),
     ];
     for (sender, author, more, why) in cases {
         let steps = written(&world, &path, (sender, author, more)).await;
         assert_eq!(withheld(&steps), Some(why), "{author} {more} {steps:?}");
-        // Who is named by the step, and did not write, is told all the same.
-        let told = steps[1]["output"]["email_id"].is_string();
-        assert_eq!(told, author != "team@dest.example", "{author} {more} {steps:?}");
+        // A step with a fixed recipient still sends, unless that recipient is the author.
+        let is_sent = steps[1]["output"]["email_id"].is_string();
+        assert_eq!(is_sent, author != "team@dest.example", "{author} {more} {steps:?}");
     }
     assert!(world.sink.wait_for(cases.len() - 1).await.iter().all(|mail| mail.recipient == "team@dest.example"));
-    // It was no answer, and is counted as none.
+    // A withheld reply does not count towards the limit of one reply per hour.
     assert_eq!(withheld(&written(&world, &path, (ada, ada, "Auto-Submitted: no\r\n")).await), None);
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_machine_of_ours_wrote_makes_no_other_write() {
+async fn mail_generated_by_this_server_triggers_no_other_mail() {
     let world = receiving().await;
     let path = automation(&world).await;
     let ada = "ada@dest.example";
-    // As a list or a forwarder passes it on.
+    // A message of this server that a list or a forwarder returns.
     let ours = "Auto-Submitted: auto-generated\r\nMessage-ID: <01arz3ndektsv4rrffq69g5fav@acme.example>\r\n";
     let steps = written(&world, &path, (ada, ada, ours)).await;
     assert_eq!(withheld(&steps), Some("auto_submitted"));
-    assert_eq!(steps[1]["output"]["withheld"], "auto_submitted", "not even a fixed address: {steps:?}");
+    assert_eq!(steps[1]["output"]["withheld"], "auto_submitted", "also to a fixed address: {steps:?}");
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_notice_of_absence_ends_no_wait() {
+async fn an_out_of_office_reply_does_not_resume_a_waiting_run() {
     let world = receiving().await;
     let wait = json!({"type": "wait_for_event", "event": "email.received", "match": "email", "timeout": "1d"});
     let letter = json!({"type": "send_email", "from": format!("help@{DOMAIN}"), "subject": "thanks", "text": "t"});
@@ -146,15 +147,15 @@ async fn a_notice_of_absence_ends_no_wait() {
     let made = ask(&world, "POST", "/automations", definition).await;
     let path = format!("/automations/{}", made["automation"]["id"].as_str().unwrap());
     ask(&world, "POST", &path, json!({"action": "activate"})).await;
-    // Its end says that what came before it has been heard.
+    // Its run ends after the email has been processed by the waiting automation as well.
     let other = automation(&world).await;
-    let told = ask(&world, "POST", "/events", json!({"name": "asked", "email": "ada@dest.example"})).await;
-    assert_eq!(told["matched_automations"], 1);
+    let posted = ask(&world, "POST", "/events", json!({"name": "asked", "email": "ada@dest.example"})).await;
+    assert_eq!(posted["matched_automations"], 1);
     let counts =
         async |state: &str| ask(&world, "GET", &path, Value::Null).await["automation"]["counts"][state].clone();
     let until = async |state: &str| {
         let coming = async { while counts(state).await != json!(1) {} };
-        tokio::time::timeout(PATIENCE, coming).await.unwrap_or_else(|_| panic!("it is not {state}"));
+        tokio::time::timeout(PATIENCE, coming).await.unwrap_or_else(|_| panic!("the run is not {state}"));
     };
     until("waiting").await;
     let ada = "ada@dest.example";

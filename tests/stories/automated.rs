@@ -1,5 +1,5 @@
-//! Automations and webhooks over two nodes: a run that is begun at one goes on at the other, whichever hears of it; what
-//! a node leaves is taken over; and everything happens once.
+//! Automations and webhooks on two nodes: an event received by either node resumes a run of the other, a node takes
+//! over the work of one that left, and every effect happens once.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use crate::database::Server;
 use crate::world::{DOMAIN, PATIENCE, TestWorld};
 
-/// Two nodes of one cluster, that may post to this machine.
+/// Two nodes of one cluster whose webhooks may use http and private addresses.
 async fn nodes(server: &Server) -> [TestWorld; 2] {
     let change = |config: &mut Config| {
         config.webhooks.allow_http = true;
@@ -33,7 +33,7 @@ async fn ask(node: &TestWorld, method: &str, path: &str, body: Value) -> Value {
     answer
 }
 
-/// Makes an automation and activates it.
+/// Creates and activates an automation. Returns its path.
 async fn automation(node: &TestWorld, trigger: &str, steps: Value) -> String {
     let definition = json!({"name": "A", "trigger": {"event": trigger}, "steps": steps});
     let made = ask(node, "POST", "/automations", definition).await;
@@ -47,7 +47,7 @@ async fn tell(node: &TestWorld, name: &str, user: usize) -> Value {
     ask(node, "POST", "/events", event).await
 }
 
-/// Asks until the answer is as wanted.
+/// Polls until the response satisfies the condition.
 async fn until(node: &TestWorld, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let asking = async {
         loop {
@@ -58,10 +58,10 @@ async fn until(node: &TestWorld, path: &str, wanted: impl Fn(&Value) -> bool) ->
         }
     };
     let answer = tokio::time::timeout(PATIENCE, asking).await;
-    answer.unwrap_or_else(|_| panic!("{path} does not come to what is wanted"))
+    answer.unwrap_or_else(|_| panic!("{path}: timed out"))
 }
 
-/// Waits until so many runs of an automation are in a state.
+/// Waits until `count` runs of an automation are in a state.
 async fn runs(node: &TestWorld, path: &str, (state, count): (&str, usize)) {
     until(node, path, |answer| {
         let counts = &answer["automation"]["counts"];
@@ -71,7 +71,7 @@ async fn runs(node: &TestWorld, path: &str, (state, count): (&str, usize)) {
     .await;
 }
 
-/// A receiver: says the type and the id of each event that is posted to it.
+/// Starts a webhook receiver; the channel yields the type and the id of each event that it receives.
 async fn receiver() -> (SocketAddr, mpsc::UnboundedReceiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -103,20 +103,20 @@ async fn receive(mut stream: BufReader<TcpStream>, tell: mpsc::UnboundedSender<(
     }
 }
 
-/// How often each type came, once there are so many; none comes twice.
+/// Counts `count` received events by type; no event may arrive twice.
 async fn came(heard: &mut mpsc::UnboundedReceiver<(String, String)>, count: usize) -> BTreeMap<String, usize> {
     let (mut ids, mut types) = (std::collections::BTreeSet::new(), BTreeMap::new());
     for _ in 0..count {
         let next = tokio::time::timeout(PATIENCE, heard.recv()).await;
-        let (kind, id) = next.unwrap_or_else(|_| panic!("of {count} came {types:?}")).unwrap();
-        assert!(ids.insert(id), "{kind} came twice");
+        let (kind, id) = next.unwrap_or_else(|_| panic!("received {types:?} of {count} events")).unwrap();
+        assert!(ids.insert(id), "{kind} was delivered twice");
         *types.entry(kind).or_default() += 1;
     }
     types
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wait_that_begins_at_one_node_ends_at_the_other() {
+async fn a_wait_started_on_one_node_is_resumed_by_an_event_on_the_other() {
     const USERS: usize = 10;
     let server = Server::start(&[]);
     let nodes = nodes(&server).await;
@@ -130,7 +130,7 @@ async fn a_wait_that_begins_at_one_node_ends_at_the_other() {
         let begun = tell(&nodes[user % 2], "begun", user).await;
         assert_eq!(begun["matched_automations"], 1, "{begun}");
     }
-    // They wait, wherever they are looked at.
+    // Both nodes show the runs as waiting.
     for node in &nodes {
         runs(node, &path, ("waiting", USERS)).await;
     }
@@ -156,7 +156,7 @@ async fn a_wait_that_begins_at_one_node_ends_at_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_of_a_node_that_is_gone_go_on() {
+async fn runs_of_a_stopped_node_continue_on_the_other() {
     const USERS: usize = 10;
     let server = Server::start(&[]);
     let [one, two] = nodes(&server).await;
@@ -169,7 +169,7 @@ async fn runs_of_a_node_that_is_gone_go_on() {
     runs(&one, &path, ("waiting", USERS)).await;
     two.end().await;
     one.world.clock.advance(Duration::from_secs(3_601));
-    // The second delay begins before more time passes.
+    // Each run has started its second delay before the clock moves on.
     let listed = format!("{path}/runs?limit=100");
     until(&one, &listed, |answer| {
         let mut listed = answer["runs"].as_array().unwrap().iter();
@@ -181,7 +181,8 @@ async fn runs_of_a_node_that_is_gone_go_on() {
     let of = |answer: &Value, kind: &str| {
         answer["events"].as_array().unwrap().iter().filter(|event| event["type"] == kind).count()
     };
-    let told = until(&one, "/webhook-events?order=asc&limit=100", |told| of(told, "automation.completed") == USERS);
-    assert_eq!(of(&told.await, "automation.step_completed"), 3 * USERS, "each step once");
+    let events =
+        until(&one, "/webhook-events?order=asc&limit=100", |events| of(events, "automation.completed") == USERS);
+    assert_eq!(of(&events.await, "automation.step_completed"), 3 * USERS, "each step once");
     one.end().await;
 }

@@ -1,4 +1,5 @@
-//! Every door behind a load balancer: who is behind it decides, and stands in the message.
+//! Every listener behind a load balancer: the client address of the PROXY header is used for access checks and in
+//! Received.
 
 use mail::id::EmailId;
 use mail::recipient::RecipientState;
@@ -12,7 +13,7 @@ const INSIDER: &str = "PROXY TCP4 127.0.0.9 198.51.100.1 56324 25\r\n";
 const OUTSIDER: &str = "PROXY TCP4 192.0.2.9 198.51.100.1 56324 25\r\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_client_counts_at_every_door() {
+async fn every_listener_uses_the_client_address_of_the_proxy_header() {
     let world = TestWorld::start_with("[proxy]\nnetworks = \"127.0.0.1\"\n").await;
 
     assert_eq!(dialog_behind("EHLO test\r\n", world.relay, &[]).await, [""], "no header, no greeting");

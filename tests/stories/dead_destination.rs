@@ -1,5 +1,5 @@
-//! A destination cannot be reached at all: its mail waits, is not counted as tried for nothing, and goes
-//! when the destination is back.
+//! A destination that cannot be reached: its mail waits without counted attempts and is delivered once the destination
+//! is back.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::world::TestWorld;
 use crate::world::sink::Sink;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mail_for_a_dead_host_goes_when_it_is_back() {
+async fn mail_for_a_dead_host_is_delivered_when_it_is_back() {
     let world = TestWorld::start().await;
     let mut ids = Vec::new();
     for n in 0..12 {
         ids.push(world.relay(&["one@dead.example"], &format!("number {n}")).await);
     }
-    // Three refused connections and it is dead; who has not been tried by then waits untried.
+    // After three refused connections the host counts as dead; the remaining mail waits untried.
     world
         .wait_for_emails(|emails| {
             let tried = |e: &&store::email::EmailWithRecipients| e.recipients[0].state == RecipientState::Deferred;
@@ -36,13 +36,13 @@ async fn mail_for_a_dead_host_goes_when_it_is_back() {
     world.end().await;
 }
 
-/// The kinds of events of an email, oldest first, without those of reports.
+/// Kinds of an email's events, oldest first.
 async fn events(world: &TestWorld, id: EmailId) -> Vec<EventKind> {
     let events = store::event::list(&world.world.store, world.account, id, 100).await.unwrap();
     events.into_iter().map(|event| event.kind).collect()
 }
 
-/// Relays so many to a domain, and waits until some were tried and the others wait.
+/// Relays `count` messages to a domain and waits until at least one was tried.
 async fn relay_many(world: &TestWorld, domain: &str, count: usize, parameters: &str) -> Vec<EmailId> {
     let mut ids = Vec::new();
     for n in 0..count {
@@ -55,11 +55,11 @@ async fn relay_many(world: &TestWorld, domain: &str, count: usize, parameters: &
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_mail_for_a_dead_host_is_told_to_be_delayed_and_ends_at_its_time() {
+async fn all_mail_for_a_dead_host_gets_a_delay_dsn_and_fails_at_its_deadline() {
     let world = TestWorld::start().await;
     let ids = relay_many(&world, "dead.example", 20, " NOTIFY=FAILURE,DELAY").await;
     let clock = &world.world.clock;
-    // It is probed, and each time in vain, until it has been dead for longer than a first retry takes.
+    // Probe the host until all mail is deferred: it has then been dead for longer than the first retry delay.
     loop {
         let changed = world.world.worker.next_outcome();
         let mut emails = Vec::new();
@@ -88,7 +88,7 @@ async fn all_mail_for_a_dead_host_is_told_to_be_delayed_and_ends_at_its_time() {
         }
         changed.await;
     }
-    // A report waits for others of its email.
+    // A delay DSN is held back for a while to include other recipients of its email.
     clock.advance(Duration::from_secs(600));
     let late = world.sink.wait_for(20).await;
     assert!(late.iter().all(|report| report.content.contains("Action: delayed\r\n")), "{late:?}");
@@ -96,14 +96,14 @@ async fn all_mail_for_a_dead_host_is_told_to_be_delayed_and_ends_at_its_time() {
     for id in &ids {
         let email = world.wait(*id, |e| e.recipients[0].state.is_terminal()).await;
         assert_eq!(email.recipients[0].state, RecipientState::Failed);
-        let told = events(&world, *id).await;
-        assert_eq!(told.iter().filter(|kind| **kind == EventKind::Failed).count(), 1, "{told:?}");
+        let kinds = events(&world, *id).await;
+        assert_eq!(kinds.iter().filter(|kind| **kind == EventKind::Failed).count(), 1, "{kinds:?}");
     }
     clock.advance(Duration::from_secs(600));
     let reports = world.sink.wait_for(40).await;
     let failed = reports.iter().filter(|report| report.content.contains("Action: failed\r\n"));
     assert_eq!(failed.count(), 20);
-    // Back too late: nothing goes out.
+    // The host is back after the deadline: none of the expired mail is sent.
     let address = SocketAddr::new([127, 0, 0, 2].into(), world.sink.address.port());
     let back = Sink::start_on(address).await;
     clock.advance(Duration::from_secs(3600));
@@ -113,9 +113,9 @@ async fn all_mail_for_a_dead_host_is_told_to_be_delayed_and_ends_at_its_time() {
     world.end().await;
 }
 
-/// A refusal at the greeting is enough, and one jump of the clock.
+/// Deadline of mail in backoff: one 421 greeting, then one jump of the clock past the deadline.
 #[tokio::test(flavor = "multi_thread")]
-async fn all_mail_for_a_host_that_asks_to_be_left_alone_ends_at_its_time() {
+async fn all_mail_for_a_host_in_backoff_ends_at_its_deadline() {
     let world = TestWorld::start().await;
     world.sink.greet_all(Some("421 4.3.2 not now"));
     let ids = relay_many(&world, "dest.example", 20, " NOTIFY=NEVER").await;

@@ -1,22 +1,22 @@
-//! What is worth something only for a time is ended at that time, whatever it waits for, and its sender hears of it.
+//! `expires_in`: an email ends at its deadline whatever it waits for, and an event reports it.
 
 use std::time::Duration;
 
 use mail::destination::{Destination, OperatorSuspension};
 use mail::id::EmailId;
 use mail::recipient::{Recipient, RecipientState};
-use queue::order::QueueCommand;
+use queue::queue_command::QueueCommand;
 use serde_json::{Value, json};
 
 use crate::world::TestWorld;
 use crate::world::sink::Behaviour;
 
-/// A code is sent that is worth nothing after ten minutes.
+/// Sends an email that expires after ten minutes.
 async fn code(world: &TestWorld, to: &str) -> EmailId {
     code_for(world, to, json!({"expires_in": 600})).await
 }
 
-/// A code is sent that is worth something only for a time.
+/// Sends an email with further fields, such as `expires_in`.
 pub(crate) async fn code_for(world: &TestWorld, to: &str, how: Value) -> EmailId {
     let mut mail = json!({"from": "ada@acme.example", "to": to, "subject": "Your code", "text": "1234"});
     mail.as_object_mut().unwrap().extend(how.as_object().unwrap().clone());
@@ -25,7 +25,7 @@ pub(crate) async fn code_for(world: &TestWorld, to: &str, how: Value) -> EmailId
     answer["id"].as_str().unwrap().parse().unwrap()
 }
 
-/// Waits until a code has ended; gives its recipient, and what its last event says.
+/// Waits until an email has ended. Returns its recipient and the detail of its last event.
 async fn ended(world: &TestWorld, id: EmailId) -> (Recipient, Value) {
     let email = world.wait(id, |e| e.recipients[0].state.is_terminal()).await;
     let events = store::event::list(&world.world.store, world.account, id, 10).await.unwrap();
@@ -41,7 +41,7 @@ async fn is_expired(world: &TestWorld, id: EmailId) {
 const PAST: Duration = Duration::from_secs(606);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_its_destination_is_suspended() {
+async fn it_expires_while_its_destination_is_suspended() {
     let world = TestWorld::start().await;
     let since = world.world.clock.now();
     let suspension = || Some(OperatorSuspension { since, until: None, because: None });
@@ -51,12 +51,12 @@ async fn while_its_destination_is_suspended() {
     let id = code(&world, "b@dest.example").await;
     world.world.clock.advance(PAST);
     is_expired(&world, id).await;
-    assert!(world.sink.taken().is_empty(), "nobody was asked");
+    assert!(world.sink.taken().is_empty(), "no host was contacted");
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_operator_holds_it() {
+async fn it_expires_while_the_operator_holds_it() {
     let world = TestWorld::start_with("paused = true\n").await;
     let id = code(&world, "b@dest.example").await;
     world.world.worker.command_email(id, &QueueCommand::Hold).await.unwrap();
@@ -68,7 +68,7 @@ async fn while_the_operator_holds_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_delivery_is_paused() {
+async fn it_expires_while_delivery_is_paused() {
     let world = TestWorld::start_with("paused = true\n").await;
     let id = code(&world, "b@dest.example").await;
     world.world.clock.advance(PAST);
@@ -77,7 +77,7 @@ async fn while_delivery_is_paused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn also_after_a_restart() {
+async fn it_expires_after_a_restart() {
     let world = TestWorld::start_with("paused = true\n").await;
     let id = code(&world, "b@dest.example").await;
     let world = world.restart("paused = true\n").await;
@@ -87,7 +87,7 @@ async fn also_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_it_waits_its_turn_in_memory() {
+async fn it_expires_in_the_ready_queue() {
     let rarely = "[[delivery.pace]]\nmail_host = \"mx.dest.example\"\nmessages_per_second = 0.001\n";
     let world = TestWorld::start_with(rarely).await;
     let first = world.relay(&["a@dest.example"], "the one of this quarter of an hour").await;
@@ -97,13 +97,13 @@ async fn while_it_waits_its_turn_in_memory() {
     assert_eq!(worker.ready_queue_statuses().iter().map(|site| site.ready).sum::<usize>(), 1);
     world.world.clock.advance(PAST);
     is_expired(&world, id).await;
-    assert_eq!(worker.ready_queue_statuses().iter().map(|site| site.ready).sum::<usize>(), 0, "it lies in no line");
+    assert_eq!(worker.ready_queue_statuses().iter().map(|site| site.ready).sum::<usize>(), 0, "no ready task");
     assert_eq!(world.sink.taken().len(), 1);
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn its_destination_s_last_answer_is_kept() {
+async fn an_expired_email_reports_the_last_reply_of_its_destination() {
     let pause =
         "[[delivery.replies]]\nprovider = \"dest.example\"\ncode = \"4.7.28\"\naction = \"pause\"\nfor = \"1h\"\n";
     let world = TestWorld::start_with(pause).await;
@@ -120,7 +120,7 @@ async fn its_destination_s_last_answer_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn behind_a_message_that_takes_its_time() {
+async fn it_expires_behind_a_slow_message() {
     let world = TestWorld::start_with("paused = true\n[[delivery.pace]]\nconnections_max = 1\n").await;
     world.sink.script("slow@dest.example", &[Behaviour::AtRcptLater("550 5.1.1 nobody")]);
     let first = code(&world, "slow@dest.example").await;
@@ -136,7 +136,7 @@ async fn behind_a_message_that_takes_its_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_it_is_held_beyond_the_time_at_which_it_was_to_go() {
+async fn it_expires_while_held_after_its_scheduled_time() {
     let world = TestWorld::start().await;
     let due = world.world.clock.now() + Duration::from_secs(60);
     let how = json!({"expires_in": 600, "scheduled_at": due.to_string()});

@@ -1,4 +1,4 @@
-//! A message goes out: from either door, signed, from a return path of its own, and the books say so.
+//! Basic delivery from SMTP and HTTP: signed, with a return path for each recipient, and visible in the API.
 
 use mail::account::Plan;
 use mail::address::DomainName;
@@ -65,17 +65,17 @@ async fn one_connection_carries_many_messages() {
         world.relay(&["one@dest.example"], &format!("number {n}")).await;
     }
     world.sink.wait_for(20).await;
-    // The first may have come alone, and leaves with its connection.
+    // The first message may have used a connection of its own.
     assert!(world.sink.connections() <= 2);
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_domain_that_is_not_ours_cannot_be_sent_from() {
+async fn a_foreign_domain_cannot_be_sent_from() {
     let world = TestWorld::start().await;
     let replies = dialog(world.relay, &["EHLO test", "MAIL FROM:<eve@elsewhere.example>"]).await;
     assert!(replies[2].starts_with("550 5.7.1 domain_not_verified"), "{replies:?}");
-    // The envelope may be ours; the author decides.
+    // The envelope sender is authorized, but the From domain decides.
     let message = "From: eve@elsewhere.example\r\nSubject: x\r\n\r\nx\r\n.";
     let lines = ["EHLO test", "MAIL FROM:<ada@acme.example>", "RCPT TO:<one@dest.example>", "DATA", message];
     let replies = dialog(world.relay, &lines).await;
@@ -97,7 +97,7 @@ async fn a_sender_field_cannot_name_another_account() {
     };
     let theirs = ["Sender: chief@bank.example", "Resent-From: a@b.example, <chief@mail.Bank.example>"];
     for field in theirs {
-        assert!(answer(field).await.starts_with("250"), "{field}: nobody has proved the domain to be theirs");
+        assert!(answer(field).await.starts_with("250"), "{field}: the domain is not verified");
     }
     domains.force_verify(&bank).await.unwrap();
     for field in theirs {

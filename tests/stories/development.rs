@@ -1,5 +1,5 @@
-//! A developer's machine: `postrider dev` keeps its key and its inbox over a restart, takes mail without a login, shows it
-//! to a browser, and has recipients that behave.
+//! `postrider dev`: its API key and inbox survive a restart, it accepts mail without a login, shows it in a browser,
+//! and has simulator recipients.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// How long an answer may take.
+/// Timeout for a response.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PROGRAM: &str = env!("CARGO_BIN_EXE_postrider");
 
@@ -47,7 +47,7 @@ impl Dev {
         self.ready[name].as_str().unwrap().trim_start_matches("http://").split('/').next().unwrap()
     }
 
-    /// The status, the header and the body of an answer at the API's port.
+    /// Sends a request to the API port. Returns the status, the header and the body of the response.
     fn ask(&self, request: &str, fields: &str, body: &str) -> (u16, String, String) {
         let host = self.at("api");
         let host = if fields.contains("Host:") { String::new() } else { format!("Host: {host}\r\n") };
@@ -85,7 +85,7 @@ impl Dev {
         self.api("POST /emails", &email)["id"].as_str().unwrap().to_owned()
     }
 
-    /// The event of this kind about an email, when it has come.
+    /// Waits for an event of this kind about an email.
     fn event(&self, id: &str, kind: &str) -> Value {
         let found = self.until(|| {
             let events = self.api(&format!("GET /emails/{id}/events"), &Value::Null);
@@ -95,14 +95,14 @@ impl Dev {
         found.unwrap_or_else(|| panic!("no {kind}: {}", self.api(&format!("GET /emails/{id}"), &Value::Null)))
     }
 
-    /// What comes to be, within the time that it may take.
+    /// Polls until there is a result, up to the timeout.
     fn until<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
-        let (told, done) = std::sync::mpsc::channel::<()>();
+        let (sender, done) = std::sync::mpsc::channel::<()>();
         let mut waited = Duration::ZERO;
         let pause = Duration::from_millis(25);
         while waited < PATIENCE {
             if let Some(found) = look() {
-                drop(told);
+                drop(sender);
                 return Some(found);
             }
             let _ = done.recv_timeout(pause);
@@ -112,7 +112,7 @@ impl Dev {
     }
 }
 
-/// Says lines to an SMTP server; the last line of each reply.
+/// Sends lines to an SMTP server. Returns the last line of each reply.
 fn dialog(address: &str, lines: &[&str]) -> Vec<String> {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -158,10 +158,10 @@ fn the_key_and_the_inbox_survive_a_restart() {
 }
 
 #[test]
-fn mail_without_a_login_goes_into_the_inbox() {
+fn mail_without_a_login_is_stored_in_the_inbox() {
     let home = tempfile::tempdir().unwrap();
     let dev = Dev::start(home.path(), &[]);
-    let said = dialog(
+    let replies = dialog(
         dev.at("mx"),
         &[
             "EHLO app.local",
@@ -177,9 +177,9 @@ fn mail_without_a_login_goes_into_the_inbox() {
              a,b\r\n--b--\r\n.",
         ],
     );
-    let codes: Vec<&str> = said.iter().map(|line| &line[..3]).collect();
-    assert_eq!(codes, ["220", "250", "250", "250", "250", "550", "354", "250"], "{said:#?}");
-    assert!(!said[1].contains("STARTTLS"), "{said:#?}");
+    let codes: Vec<&str> = replies.iter().map(|line| &line[..3]).collect();
+    assert_eq!(codes, ["220", "250", "250", "250", "250", "550", "354", "250"], "{replies:#?}");
+    assert!(!replies[1].contains("STARTTLS"), "{replies:#?}");
     let found = dev.inbox("/messages?search=4711%20nobody");
     assert_eq!(found["messages"], json!([]));
     let found = dev.inbox("/messages?search=4711%20gr%C3%BC%C3%9Fe");
@@ -192,7 +192,7 @@ fn mail_without_a_login_goes_into_the_inbox() {
     assert!(head.contains("content-security-policy: sandbox ") && html.contains("<base target=\"_blank\"><title>"));
     let (_, head, file) = dev.ask("GET /inbox/messages/1/attachments/0", "", "");
     assert!(head.contains("attachment; filename*=utf-8''a%20b.csv") && file.starts_with("a,b"), "{head}");
-    // What has not changed is not sent again.
+    // An unchanged version returns no messages.
     let version = found["version"].as_str().unwrap();
     assert_eq!(dev.inbox(&format!("/messages?since={version}")), json!({"version": version}));
     let (status, ..) = dev.ask("DELETE /inbox/messages/1", "", "");
@@ -209,13 +209,13 @@ fn the_inbox_and_the_api_share_a_port() {
     assert!(status == 401 && head.contains("application/json"), "{head}");
     assert_eq!(dev.ask("POST /inbox/messages", "", "").0, 405);
     assert_eq!(dev.ask("GET /inboxes", "", "").0, 404);
-    // By a name that a web site can point here, the mail is not to be had.
+    // A foreign Host header is refused, so that DNS rebinding by a web site cannot read the mail.
     assert_eq!(dev.ask("GET /inbox/messages", "Host: evil.example\r\n", "").0, 404);
     let features = &dev.api("GET /account", &Value::Null)["account"]["features"];
     assert_eq!(
         *features,
         json!({"inbound": true, "automations": true, "sms": false, "affiliates": true}),
-        "what works here"
+        "features of `postrider dev`"
     );
 }
 
@@ -232,15 +232,15 @@ fn recipients_of_the_simulator_behave() {
     assert!(delay.to_string().contains("451 4.2.1"), "{delay}");
     dev.event(&complained, "email.complained");
     dev.event(&delivered, "email.delivered");
-    // Again: these are not suppressed.
+    // These addresses are not suppressed: a second send has the same result.
     dev.event(&dev.send(&at("bounced+42")), "email.bounced");
     dev.event(&dev.send(&at("complained")), "email.complained");
 }
 
 #[test]
-fn directories_of_others_are_left_as_they_are() {
+fn foreign_directories_are_not_modified() {
     let home = tempfile::tempdir().unwrap();
-    let told = |done: &Output| String::from_utf8_lossy(&done.stderr).into_owned();
+    let stderr_of = |done: &Output| String::from_utf8_lossy(&done.stderr).into_owned();
     let at = home.path().join("others");
     std::fs::create_dir_all(at.join("inbox")).unwrap();
     std::fs::write(at.join("inbox/notes.txt"), "x").unwrap();
@@ -248,15 +248,15 @@ fn directories_of_others_are_left_as_they_are() {
     for more in [&[][..], &["--fresh"]] {
         let arguments = [&["--api", "127.0.0.1:0", "--data-dir", data_dir], more].concat();
         let done = command(home.path(), &arguments).output().unwrap();
-        assert!(!done.status.success() && told(&done).lines().count() == 1, "{done:?}");
+        assert!(!done.status.success() && stderr_of(&done).lines().count() == 1, "{done:?}");
         let why = "not a directory of `postrider dev`";
-        assert!(told(&done).contains(why) && told(&done).contains("--data-dir"), "{done:?}");
+        assert!(stderr_of(&done).contains(why) && stderr_of(&done).contains("--data-dir"), "{done:?}");
         assert!(at.join("inbox/notes.txt").exists() && !at.join("dev.json").exists());
     }
 }
 
 #[test]
-fn nothing_is_removed_before_the_settings_are_right() {
+fn fresh_removes_nothing_if_the_configuration_is_invalid() {
     let home = tempfile::tempdir().unwrap();
     drop(Dev::start(home.path(), &[]));
     let wrong = command(home.path(), &["--api", "127.0.0.1:0", "--fresh"])
@@ -269,21 +269,24 @@ fn nothing_is_removed_before_the_settings_are_right() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_one_clear_line() {
+fn a_port_in_use_is_reported_in_one_line() {
     let home = tempfile::tempdir().unwrap();
     let dev = Dev::start(home.path(), &[]);
-    let told = |done: &Output| String::from_utf8_lossy(&done.stderr).into_owned();
+    let stderr_of = |done: &Output| String::from_utf8_lossy(&done.stderr).into_owned();
     let done = command(home.path(), &["--api", dev.at("api")]).output().unwrap();
     let line = format!("postrider: {} is in use by another program", dev.at("api"));
-    assert!(!done.status.success() && told(&done).starts_with(&line), "{done:?}");
-    assert!(told(&done).lines().count() == 1 && told(&done).contains("--api"), "{done:?}");
+    assert!(!done.status.success() && stderr_of(&done).starts_with(&line), "{done:?}");
+    assert!(stderr_of(&done).lines().count() == 1 && stderr_of(&done).contains("--api"), "{done:?}");
     let done = command(home.path(), &["--api", "127.0.0.1:0"]).output().unwrap();
-    assert!(!done.status.success() && told(&done).lines().count() == 1, "{done:?}");
-    assert!(told(&done).contains("in use by another process") && told(&done).contains("--data-dir"), "{done:?}");
+    assert!(!done.status.success() && stderr_of(&done).lines().count() == 1, "{done:?}");
+    assert!(
+        stderr_of(&done).contains("in use by another process") && stderr_of(&done).contains("--data-dir"),
+        "{done:?}"
+    );
 }
 
 #[test]
-fn settings_for_stripe_can_be_tried() {
+fn stripe_can_be_configured() {
     let home = tempfile::tempdir().unwrap();
     let mut child = command(home.path(), &["--api", "127.0.0.1:0"])
         .env("POSTRIDER_BILLING_UPGRADE_URL", "https://pay.example.com/upgrade")
@@ -293,7 +296,7 @@ fn settings_for_stripe_can_be_tried() {
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let dev = Dev { child, ready: serde_json::from_str(&line).unwrap() };
-    // Heard, and refused for its signature: there is a secret to compare it with.
+    // The request is refused for its signature: the signing secret is configured.
     let (status, _, body) = dev.ask("POST /billing/stripe", "Content-Type: application/json\r\n", "{}");
     assert!(status == 400 || status == 401, "{status} {body}");
 }

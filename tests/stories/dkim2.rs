@@ -1,4 +1,4 @@
-//! Each recipient's copy is signed for its own transaction (DKIM2), where that is switched on.
+//! DKIM2: each recipient's copy is signed for its own transaction when the setting is on.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::json;
 use store::engine::Batch;
 
 use crate::world::dkim2::verdict;
-use crate::world::sink::{Behaviour, Taken};
+use crate::world::sink::{Behaviour, ReceivedMessage};
 use crate::world::submit::dialog;
 use crate::world::{DOMAIN, TestWorld, ZONE};
 
@@ -19,7 +19,7 @@ async fn domain(world: &TestWorld) -> SendingDomain {
     store::domain::find_by_name(&world.world.store, &DOMAIN.parse().unwrap()).await.unwrap().unwrap()
 }
 
-/// Publishes the keys of the domain.
+/// Publishes the domain's keys in DNS.
 async fn publish(world: &TestWorld) {
     let mut zone = ZONE.to_owned();
     let domain = domain(world).await;
@@ -29,23 +29,23 @@ async fn publish(world: &TestWorld) {
     world.names.set(&zone);
 }
 
-/// A world in which it is on, and the keys are published.
+/// Starts with DKIM2 on and the keys published.
 async fn world() -> TestWorld {
     let world = TestWorld::start_with(ON).await;
     publish(&world).await;
     world
 }
 
-async fn judged(world: &TestWorld, taken: &Taken) -> String {
+async fn judged(world: &TestWorld, taken: &ReceivedMessage) -> String {
     verdict(world.names.address, &taken.content, (&taken.sender, &taken.recipient)).await
 }
 
-fn has_fields(taken: &Taken) -> bool {
+fn has_fields(taken: &ReceivedMessage) -> bool {
     taken.content.contains("DKIM2-Signature:") || taken.content.contains("Message-Instance:")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_copy_holds_for_its_recipient_alone() {
+async fn each_signature_is_valid_for_its_recipient_only() {
     let world = world().await;
     world.relay(&["one@dest.example", "two@other.example"], "hello").await;
     let taken = world.sink.wait_for(2).await;
@@ -53,19 +53,19 @@ async fn each_copy_holds_for_its_recipient_alone() {
         assert_eq!(judged(&world, mine).await, "Pass", "{}", mine.content);
         assert!(mine.content.starts_with("DKIM2-Signature: i=1; m=1; t="), "{}", mine.content);
         assert_eq!(mine.content.matches("\r\nDKIM-Signature:").count(), 2, "{}", mine.content);
-        // Sent on as it is, to somebody else or from somebody else.
+        // Replayed unchanged to another recipient, or from another sender.
         let on = verdict(world.names.address, &mine.content, (&mine.sender, &other.recipient)).await;
         assert!(on.contains("RcptToMismatch(1)"), "{on}");
         let on = verdict(world.names.address, &mine.content, (&other.sender, &mine.recipient)).await;
         assert!(on.contains("MailFromMismatch(1)"), "{on}");
-        let changed = Taken { content: mine.content.replace("hello", "hullo"), ..mine.clone() };
+        let changed = ReceivedMessage { content: mine.content.replace("hello", "hullo"), ..mine.clone() };
         assert!(judged(&world, &changed).await.contains("HashMismatch(1)"));
     }
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mail_by_http_and_what_was_scheduled_is_signed_too() {
+async fn mail_sent_by_http_and_scheduled_mail_is_signed_too() {
     let world = world().await;
     let due = world.world.clock.now() + Duration::from_secs(60);
     for scheduled_at in [None, Some(due.to_string())] {
@@ -91,13 +91,13 @@ async fn a_retry_is_signed_anew_and_from_disk() {
     let id = world.relay(&["grey@dest.example"], "later").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
     let world = world.restart(ON).await;
-    // The keys turned meanwhile: those of now sign.
+    // The keys were rotated meanwhile: the retry is signed with the current keys.
     let domains = world.world.intake.domains();
     let old = domain(&world).await;
     domains.rotate_keys(old.account, old.id).await.unwrap();
     let mut zone = ZONE.to_owned();
     for record in domains.facts().required_records(&domain(&world).await) {
-        if record.record_type == mail::setup::RecordType::Txt {
+        if record.record_type == mail::domain_setup::RecordType::Txt {
             writeln!(zone, "{}. TXT \"{}\"", record.name, record.value).unwrap();
         }
     }
@@ -113,12 +113,12 @@ async fn a_retry_is_signed_anew_and_from_disk() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn switched_off_nothing_says_so() {
+async fn without_the_setting_no_field_is_added() {
     let world = TestWorld::start().await;
     world.relay(&["one@dest.example"], "off").await;
     assert!(!has_fields(&world.sink.wait_for(1).await[0]));
     world.end().await;
-    // Nor of what was accepted while it was on.
+    // Neither is mail that was accepted while DKIM2 was on.
     let world = TestWorld::start_with(&format!("{ON}paused = true\n")).await;
     world.relay(&["one@dest.example"], "on, and off").await;
     let world = world.restart("").await;
@@ -129,7 +129,7 @@ async fn switched_off_nothing_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mail_of_a_domain_that_is_gone_goes_without() {
+async fn mail_of_a_deleted_domain_is_sent_without_dkim2() {
     let world = TestWorld::start_with(&format!("{ON}paused = true\n")).await;
     world.relay(&["one@dest.example"], "orphaned").await;
     let gone = domain(&world).await;
@@ -141,11 +141,11 @@ async fn mail_of_a_domain_that_is_gone_goes_without() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mail_whose_keys_cannot_be_opened_goes_without() {
+async fn mail_is_sent_without_dkim2_if_the_keys_cannot_be_unsealed() {
     let paused = format!("{ON}paused = true\n");
     let world = TestWorld::start_with(&paused).await;
     world.relay(&["one@dest.example"], "locked out").await;
-    // What opened them is not in memory any more.
+    // After the restart the unsealed keys are no longer cached.
     let world = world.restart(&paused).await;
     let before = domain(&world).await;
     let mut after = before.clone();
@@ -160,7 +160,7 @@ async fn mail_whose_keys_cannot_be_opened_goes_without() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_signed_before_it_came_here_is_left_alone() {
+async fn existing_dkim2_fields_are_left_alone() {
     let world = world().await;
     let fields = "DKIM2-Signature: i=1; m=1; t=1; d=acme.example; mf=PD4=; rt=PD4=; s=x:ed25519-sha256:AAAA;\r\n\
                   Message-Instance: m=1; h=sha256:AAAA:AAAA;";

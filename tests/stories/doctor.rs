@@ -1,4 +1,4 @@
-//! The doctor as scripts meet it: one JSON value, and an exit status that says whether anything is wrong.
+//! `postrider doctor` for scripts: one JSON value, and an exit status that reports failures.
 
 use std::path::Path;
 
@@ -15,9 +15,10 @@ rp.mx1.example.net. MX 10 mx1.example.net.
 gmail.com. TXT x
 ";
 
-/// Runs it behind a NAT, with a smarthost, so that all that it asks is in the zone; its status and its JSON.
+/// Runs the doctor with a NAT address and a smarthost, so that all DNS queries are in the zone. Returns the exit status
+/// and the JSON.
 async fn doctor(names: &NameServer, smarthost: &str, more: &[&str]) -> (Option<i32>, Value) {
-    // Not in a temporary directory: that may lie in memory, which is a finding.
+    // Not in the temporary directory: if that is a tmpfs, the doctor reports it.
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let file = directory.path().join("postrider.toml");
     let text = format!(
@@ -32,7 +33,7 @@ async fn doctor(names: &NameServer, smarthost: &str, more: &[&str]) -> (Option<i
 
 async fn run(file: &Path, more: &[&str]) -> (Option<i32>, Value) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
-    // The configuration of whoever runs the tests is not the one that is meant.
+    // Ignore the configuration of the environment that runs the tests.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("POSTRIDER_")) {
         command.env_remove(name);
     }
@@ -46,13 +47,13 @@ async fn run(file: &Path, more: &[&str]) -> (Option<i32>, Value) {
     (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
 }
 
-fn status<'a>(told: &'a Value, name: &str) -> &'a str {
-    let checks = told["checks"].as_array().unwrap();
+fn status<'a>(report: &'a Value, name: &str) -> &'a str {
+    let checks = report["checks"].as_array().unwrap();
     checks.iter().find(|check| check["name"] == name).unwrap()["status"].as_str().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_exit_status_says_whether_anything_is_wrong() {
+async fn the_exit_status_reports_failed_checks() {
     let host = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = host.local_addr().unwrap().to_string();
     tokio::spawn(async move {
@@ -63,31 +64,31 @@ async fn the_exit_status_says_whether_anything_is_wrong() {
         }
     });
     let names = NameServer::start(GOOD).await;
-    let (code, told) = doctor(&names, &at, &[]).await;
+    let (code, report) = doctor(&names, &at, &[]).await;
     let failed: Vec<_> =
-        told["checks"].as_array().unwrap().iter().filter(|check| check["status"] == "failed").collect();
-    // What the machine that runs the tests is like is its own affair.
+        report["checks"].as_array().unwrap().iter().filter(|check| check["status"] == "failed").collect();
+    // These checks depend on the machine that runs the tests.
     let own = ["service", "disk", "disk_sync", "file_limit", "clock"];
-    assert!(failed.iter().all(|check| own.contains(&check["name"].as_str().unwrap())), "{told:#}");
-    assert_eq!(code, Some(i32::from(!failed.is_empty())), "{told:#}");
+    assert!(failed.iter().all(|check| own.contains(&check["name"].as_str().unwrap())), "{report:#}");
+    assert_eq!(code, Some(i32::from(!failed.is_empty())), "{report:#}");
     for name in ["configuration", "dns", "hostname", "spf", "return_path", "port_25_out"] {
-        assert_eq!(status(&told, name), "ok", "{told:#}");
+        assert_eq!(status(&report, name), "ok", "{report:#}");
     }
-    assert_eq!((status(&told, "ptr"), status(&told, "blocklists")), ("skipped", "skipped"));
+    assert_eq!((status(&report, "ptr"), status(&report, "blocklists")), ("skipped", "skipped"));
 
     let empty = NameServer::start("mx1.example.net. A 203.0.113.5").await;
-    let (code, told) = doctor(&empty, &at, &[]).await;
-    assert_eq!((code, status(&told, "spf")), (Some(1), "failed"), "{told:#}");
+    let (code, report) = doctor(&empty, &at, &[]).await;
+    assert_eq!((code, status(&report, "spf")), (Some(1), "failed"), "{report:#}");
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_told_in_the_same_form() {
+async fn an_invalid_configuration_is_reported_as_json_too() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("postrider.toml");
     std::fs::write(&file, "hostname = \"mx1.example.net\"\n[api]\ncolour = 1\n").unwrap();
-    let (code, told) = run(&file, &[]).await;
-    assert_eq!((code, status(&told, "configuration")), (Some(2), "failed"));
-    assert!(told["checks"][0]["found"].as_str().unwrap().contains("line 3: "), "{told:#}");
+    let (code, report) = run(&file, &[]).await;
+    assert_eq!((code, status(&report, "configuration")), (Some(2), "failed"));
+    assert!(report["checks"][0]["found"].as_str().unwrap().contains("line 3: "), "{report:#}");
     let (code, _) = run(&directory.path().join("none.toml"), &["--strict"]).await;
     assert_eq!(code, Some(2));
 }

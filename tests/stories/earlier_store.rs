@@ -1,7 +1,9 @@
-//! A store that an earlier release wrote opens, and what is in it works. `tests/earlier/store-1.json.gz` is such a store:
-//! the files of a data directory with what was made in it. Its clock stood at [`WRITTEN_AT`], and stands a little later when
-//! it is opened, so that nothing in it is ever too old. [`a_store_is_written`] wrote it; a release that stores something new
-//! adds a store with the next number and leaves those that are there.
+//! Compatibility: a store written by an earlier release opens and works.
+//!
+//! `tests/earlier/store-1.json.gz` holds the files of a data directory and the ids of its objects. It was written with
+//! the clock at [`WRITTEN_AT`] and is opened with a slightly later clock, so that nothing in it ever expires.
+//! [`a_store_is_written`] wrote it. A release that stores something new adds a store with the next number and does not
+//! change the existing ones.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -21,17 +23,17 @@ use crate::world::sink::Behaviour;
 use crate::world::submit::dialog;
 use crate::world::{DOMAIN, TestWorld};
 
-/// What the clock said when the store was written.
+/// The time at which the store was written.
 const WRITTEN_AT: &str = "2036-01-01T00:00:00Z";
 
 fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/earlier/store-1.json.gz")
 }
 
-/// A data directory as one value.
+/// A data directory in one JSON value.
 #[derive(Serialize, Deserialize)]
 struct Written {
-    /// The ids of what is in it.
+    /// Ids of the objects in the store, by name.
     made: BTreeMap<String, String>,
     files: BTreeMap<String, WrittenFile>,
 }
@@ -39,7 +41,7 @@ struct Written {
 #[derive(Serialize, Deserialize)]
 struct WrittenFile {
     size_bytes: u64,
-    /// Base64, without the zeros at its end.
+    /// Base64, without trailing zeros.
     content: String,
 }
 
@@ -66,7 +68,7 @@ fn email(to: &str, more: Value) -> Value {
     body
 }
 
-/// Makes something of all kinds, and says what.
+/// Creates one object of each kind. Returns their ids by name.
 async fn fill(world: &TestWorld) -> BTreeMap<String, String> {
     let mut made = BTreeMap::new();
     let webhook = json!({"url": "https://hooks.example/", "events": ["email.delivered"]});
@@ -121,7 +123,7 @@ fn files_below(directory: &Path, below: &Path, found: &mut BTreeMap<String, Writ
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "writes the store that the other story reads; a file that exists is not written again"]
+#[ignore = "writes the store that the other test reads; a file that exists is not written again"]
 async fn a_store_is_written() {
     assert!(!file().exists());
     let directory = tempfile::tempdir().unwrap();
@@ -158,7 +160,7 @@ async fn a_store_of_an_earlier_release_opens_and_works() {
     let world = TestWorld::start_in(directory, at(Duration::from_secs(600))).await;
     let get = async |path: String| ask(&world, "GET", &path, Value::Null).await;
 
-    // What was delivered is shown with its body and its tags, and is found by them.
+    // The delivered email has its body and tags, and is found by a tag.
     let shown = get(format!("/emails/{}", made["delivered"])).await;
     assert_eq!(
         (&shown["email"]["status"], &shown["email"]["text"]),
@@ -167,10 +169,8 @@ async fn a_store_of_an_earlier_release_opens_and_works() {
     );
     let found = get("/emails?tag=kind:first".to_owned()).await;
     assert_eq!(found["emails"][0]["id"], json!(made["delivered"]), "{found}");
-    // What came in.
     let received = get("/received-emails".to_owned()).await;
     assert_eq!(received["received_emails"][0]["from"], json!("bob@far.example"), "{received}");
-    // What was set up.
     let webhook = get(format!("/webhooks/{}", made["webhook"])).await;
     assert_eq!(webhook["webhook"]["url"], json!("https://hooks.example/"), "{webhook}");
     let suppressed = get("/suppressions".to_owned()).await;
@@ -179,7 +179,7 @@ async fn a_store_of_an_earlier_release_opens_and_works() {
     let sent = id_of(&ask(&world, "POST", "/emails", welcome).await);
     world.wait(sent.parse().unwrap(), |e| e.recipients[0].state == RecipientState::Delivered).await;
 
-    // What waited goes on: the retry, the automation's delay, the scheduled email.
+    // Pending work continues: the retry, the automation's delay, the scheduled email.
     world.world.clock.advance(Duration::from_secs(3 * 3_600));
     for name in ["deferred", "scheduled"] {
         world.wait(made[name].parse().unwrap(), |e| e.recipients[0].state == RecipientState::Delivered).await;

@@ -1,4 +1,4 @@
-//! A domain whose mail never goes in the clear, and a mail host that has no TLS.
+//! A sending domain with enforced TLS, and a mail host without TLS.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ async fn set(world: &TestWorld, mode: TlsMode) {
     let domain = store::domain::find_by_name(&world.world.store, &name).await.unwrap().unwrap();
     let change = |domain: &mut mail::domain::SendingDomain| domain.delivery.tls_mode = mode;
     world.world.intake.domains().change(domain.account, domain.id, change).await.unwrap();
-    // What was found out about a sender holds for a second.
+    // The sending identity is cached for one second.
     world.world.clock.advance(Duration::from_secs(2));
 }
 
@@ -23,18 +23,18 @@ fn taken(sink: &Sink, recipient: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mail_of_a_domain_that_enforces_tls_waits_and_fails_rather_than_goes_in_the_clear() {
+async fn mail_that_requires_tls_is_deferred_and_fails_rather_than_sent_in_clear_text() {
     let world = TestWorld::start().await;
     set(&world, TlsMode::Enforced).await;
     let secret = world.relay(&["secret@dest.example"], "secret").await;
     let email = world.wait(secret, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    let said = email.recipients[0].error.clone().unwrap();
-    assert!(said.contains("does not offer TLS"), "{said}");
-    assert_eq!(email.recipients[0].last_response, None, "no host said so");
+    let error = email.recipients[0].error.clone().unwrap();
+    assert!(error.contains("does not offer TLS"), "{error}");
+    assert_eq!(email.recipients[0].last_response, None, "it is not an SMTP reply");
     let attempts = store::attempt::list(&world.world.store, world.account, secret, 10).await.unwrap();
     assert_eq!(attempts[0].phase, AttemptPhase::Tls);
 
-    // Its other mail, once it may, is not held up by what waits, and the wish of what waits stays.
+    // Plain mail of the same domain is not blocked by the waiting email, which still requires TLS.
     set(&world, TlsMode::Opportunistic).await;
     let plain = world.relay(&["plain@dest.example"], "plain").await;
     world.wait(plain, |e| e.recipients[0].state == RecipientState::Delivered).await;
@@ -46,7 +46,7 @@ async fn mail_of_a_domain_that_enforces_tls_waits_and_fails_rather_than_goes_in_
     let last = events.last().unwrap();
     assert_eq!(last.detail["failure"]["reason"], "tls_required", "{last:?}");
     assert_eq!(taken(&world.sink, "secret@dest.example"), 0);
-    // Who sent it hears of it.
+    // The sender receives a DSN.
     world.sink.wait_for(2).await;
     world.end().await;
 }

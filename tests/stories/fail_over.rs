@@ -1,5 +1,5 @@
-//! Nobody says which hosts a domain has, and a smarthost steps in: as well protected as it would have been, and not where
-//! it is certain that there is no host.
+//! A fail-over smarthost takes mail when the DNS lookup of a domain fails. It needs at least the TLS that the domain
+//! requires, and it is not used when the domain certainly has no mail host.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn has(sink: &Sink, recipient: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_smarthost_steps_in_where_the_dns_gives_no_answer() {
+async fn a_fail_over_smarthost_takes_mail_when_dns_fails() {
     let relay = Sink::start().await;
     let more = format!(
         "[[delivery.smarthosts]]\nname = \"late\"\nhosts = \"{}\"\nwhen = \"fail-over\"\n\
@@ -27,17 +27,17 @@ async fn a_smarthost_steps_in_where_the_dns_gives_no_answer() {
     world.wait(lost, |e| e.recipients[0].state == RecipientState::Delivered).await;
     assert!(has(&relay, "a@lost.example"));
 
-    // What the domain has promised holds for who steps in, too.
+    // The domain's cached MTA-STS policy also applies to the fail-over smarthost.
     let text = b"version: STSv1\nmode: enforce\nmx: mx.strict.example\nmax_age: 604800\n";
     let policy =
         CachedMtaStsPolicy::new("1".to_owned(), MtaStsPolicy::parse(text).unwrap(), text, world.world.clock.now());
     store::sts_policy::put(&world.world.store, &"strict.example".parse().unwrap(), &policy).await.unwrap();
     let strict = world.relay(&["a@strict.example"], "not in the clear").await;
     let email = world.wait(strict, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    let said = email.recipients[0].error.clone().unwrap();
-    assert!(said.contains("TLS") && !has(&relay, "a@strict.example"), "{said}");
+    let error = email.recipients[0].error.clone().unwrap();
+    assert!(error.contains("TLS") && !has(&relay, "a@strict.example"), "{error}");
 
-    // Others wait; and it is certain of some that they have no host.
+    // A domain without a fail-over smarthost waits; a domain without a mail host bounces.
     let waits = world.relay(&["a@else.example"], "nobody takes it").await;
     world.wait(waits, |e| e.recipients[0].state == RecipientState::Deferred).await;
     for none in ["a@null.example", "a@gone.example"] {
@@ -46,7 +46,7 @@ async fn a_smarthost_steps_in_where_the_dns_gives_no_answer() {
         assert!(email.recipients[0].state != RecipientState::Delivered && !has(&relay, none));
     }
 
-    // The DNS answers again.
+    // DNS works again: mail goes to the domain's own host.
     world.names.set(&format!("{ZONE}lost.example. MX 10 mx.dest.example.\n"));
     world.world.clock.advance(Duration::from_secs(61));
     let own = world.relay(&["b@lost.example"], "to its own host").await;

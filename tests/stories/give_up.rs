@@ -1,4 +1,4 @@
-//! A message cannot be delivered: the recipient ends in one state, and who sent by SMTP is told.
+//! A message that cannot be delivered: the recipient ends in one state, and an SMTP sender gets a DSN.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::world::TestWorld;
 use crate::world::sink::Behaviour;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_5yz_about_the_recipient_bounces_and_the_sender_gets_a_report() {
+async fn a_5yz_about_the_recipient_bounces_and_the_sender_gets_a_dsn() {
     let world = TestWorld::start().await;
     world.sink.script("gone@dest.example", &[Behaviour::AtRcpt("550 5.1.1 user unknown")]);
     let id = world.relay(&["gone@dest.example"], "lost").await;
@@ -26,7 +26,7 @@ async fn a_5yz_about_the_recipient_bounces_and_the_sender_gets_a_report() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_report_names_a_smarthost_without_a_name_by_its_address() {
+async fn a_dsn_names_a_smarthost_without_a_name_by_its_address() {
     let world = TestWorld::start().await;
     let smarthost = format!("smarthost = \"{}\"\n", world.sink.address);
     let world = world.restart(&smarthost).await;
@@ -40,7 +40,7 @@ async fn a_report_names_a_smarthost_without_a_name_by_its_address() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_report_is_never_answered_by_a_report() {
+async fn no_dsn_is_sent_for_a_dsn() {
     let world = TestWorld::start().await;
     world.sink.script("gone@dest.example", &[Behaviour::AtRcpt("550 5.1.1 user unknown")]);
     world.sink.script("ada@acme.example", &[Behaviour::AtRcpt("550 5.1.1 gone too")]);
@@ -64,7 +64,7 @@ async fn a_refusal_about_the_sender_is_a_failure_not_a_bounce() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_domain_without_mail_is_given_up_at_once() {
+async fn a_domain_without_mail_hosts_bounces_at_once() {
     let world = TestWorld::start().await;
     for to in ["one@null.example", "one@nowhere.invalid"] {
         let id = world.relay(&[to], "nowhere").await;
@@ -75,7 +75,7 @@ async fn a_domain_without_mail_is_given_up_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn time_runs_out_after_48_hours() {
+async fn delivery_is_given_up_after_48_hours() {
     let world = TestWorld::start().await;
     let deferrals = vec![Behaviour::AtRcpt("452 4.2.2 mailbox full"); 100];
     world.sink.script("full@dest.example", &deferrals);

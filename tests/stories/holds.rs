@@ -1,4 +1,4 @@
-//! Mail is held: an account's that is suspended, and all of it where the store was restored from a backup.
+//! Holds: the mail of a suspended account, and the whole queue after a restore from a backup.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use mail::event::EventKind;
 use mail::id::EmailId;
 use mail::recipient::RecipientState;
 use postrider::cli::admin::restore;
-use postrider::world::store_options;
+use postrider::services::store_options;
 use queue::domains::NewDomain;
-use queue::operate::WaitCause;
-use queue::order::QueueCommand;
+use queue::queue_admin::WaitCause;
+use queue::queue_command::QueueCommand;
 use serde_json::json;
 
 use crate::database::Server;
@@ -26,17 +26,17 @@ async fn cause(world: &TestWorld, id: EmailId) -> WaitCause {
     world.world.worker.trace_email(id).await.unwrap().waits.remove(0).cause
 }
 
-/// Returns when an email waits for this.
+/// Waits until an email waits for this cause.
 async fn until_cause(world: &TestWorld, id: EmailId, wanted: WaitCause) {
     let seen = async {
         while cause(world, id).await != wanted {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, seen).await.expect("it waits for something else");
+    tokio::time::timeout(PATIENCE, seen).await.expect("the email waits for another cause");
 }
 
-/// An email that was tried once, and is to be tried again.
+/// An email that was tried once and is due for a retry.
 async fn deferred(world: &TestWorld, to: &str) -> EmailId {
     world.sink.script(to, GREY);
     let id = world.relay(&[to], "later").await;
@@ -52,7 +52,7 @@ async fn attempts(world: &TestWorld, id: EmailId) -> u32 {
     world.email(id).await.recipients[0].attempts
 }
 
-/// Somebody else's mail goes to these recipients, and arrives: what would go by now has gone.
+/// Sends mail of another account to these recipients and waits until it arrived. Held mail would have arrived by then.
 async fn others_mail_goes(world: &mut TestWorld, to: &[&str]) {
     let (enrolment, name) = (&world.world.provisioning, "else.example".parse().unwrap());
     let other = enrolment.create_account("owner@else.example".parse().unwrap(), Plan::Dedicated, true).await.unwrap();
@@ -72,7 +72,7 @@ async fn others_mail_goes(world: &mut TestWorld, to: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_suspended_accounts_mail_is_held_until_that_is_lifted() {
+async fn mail_of_a_suspended_account_is_held_until_the_suspension_is_lifted() {
     let mut world = TestWorld::start().await;
     let host = Destination::MailHost("slow.example".parse().unwrap());
     let one = PaceOverride { connections_max: Some(1), messages_per_second: None };
@@ -93,7 +93,7 @@ async fn a_suspended_accounts_mail_is_held_until_that_is_lifted() {
     assert_eq!(cause(&world, by_hand).await, WaitCause::Held);
     let waiting = world.world.worker.count_held(Some(world.account)).await.unwrap();
     assert_eq!(waiting.recipients, 4);
-    // What is being tried ends with its attempt.
+    // A running attempt finishes.
     world.sink.go_on();
     world.wait(asked, |e| e.recipients[0].state == RecipientState::Deferred).await;
     world.world.clock.advance(LATER);
@@ -102,7 +102,7 @@ async fn a_suspended_accounts_mail_is_held_until_that_is_lifted() {
         assert_eq!(cause(&world, id).await, WaitCause::AccountSuspended);
         assert_eq!(attempts(&world, id).await, tried);
     }
-    // The operator's word about one email does not undo the suspension.
+    // An operator's retry of one email does not lift the suspension.
     world.world.worker.command_email(retried, &QueueCommand::Retry).await.unwrap();
     assert_eq!(cause(&world, retried).await, WaitCause::AccountSuspended);
 
@@ -117,7 +117,7 @@ async fn a_suspended_accounts_mail_is_held_until_that_is_lifted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_expires_while_its_account_is_suspended_is_ended() {
+async fn mail_of_a_suspended_account_expires() {
     let world = TestWorld::start().await;
     let id = deferred(&world, "late@dest.example").await;
     world.suspend(true).await;
@@ -127,12 +127,12 @@ async fn what_expires_while_its_account_is_suspended_is_ended() {
     world.suspend(false).await;
     let email = world.wait(id, |e| e.recipients[0].state.is_terminal()).await;
     assert_eq!(email.recipients[0].last_event.0, EventKind::Bounced);
-    assert_eq!((email.recipients[0].attempts, world.sink.taken().len()), (1, 0), "nobody was asked");
+    assert_eq!((email.recipients[0].attempts, world.sink.taken().len()), (1, 0), "no host was contacted");
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_suspension_is_heeded_by_the_other_node() {
+async fn an_account_suspension_applies_on_the_other_node() {
     let server = Server::start(&[]);
     let [one, two] = nodes(&server, |_, _| {}).await;
     one.sink.script("other-node@dest.example", GREY);
@@ -147,7 +147,7 @@ async fn a_suspension_is_heeded_by_the_other_node() {
     end([one, two]).await;
 }
 
-/// Backs up a world in which an email waits, has it delivered, and goes on with the backup in the place of the store.
+/// Backs up a store with a waiting email, delivers that email, then continues with the restored backup.
 async fn restored(send: bool) -> (TestWorld, EmailId) {
     let world = TestWorld::start().await;
     let id = deferred(&world, "again@dest.example").await;
@@ -166,11 +166,11 @@ async fn restored(send: bool) -> (TestWorld, EmailId) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restored_store_sends_nothing_before_it_is_told_to() {
+async fn a_restored_store_sends_nothing_until_the_hold_is_lifted() {
     let (world, id) = restored(false).await;
     assert_eq!(cause(&world, id).await, WaitCause::QueueHeld);
     let new = world.relay(&["new@dest.example"], "accepted all the same").await;
-    // Over restarts.
+    // The hold survives restarts.
     let world = world.restart("").await;
     world.world.clock.advance(LATER);
     for id in [id, new] {
@@ -186,12 +186,12 @@ async fn a_restored_store_sends_nothing_before_it_is_told_to() {
     }
     assert_eq!(world.sink.taken().len(), 3);
     let world = world.restart("").await;
-    assert_eq!(world.world.worker.queue_hold(), None, "it is lifted for good");
+    assert_eq!(world.world.worker.queue_hold(), None, "lifting is permanent");
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restored_store_sends_at_once_where_that_was_said() {
+async fn a_store_restored_with_send_sends_at_once() {
     let (world, id) = restored(true).await;
     delivered(&world, id).await;
     world.end().await;

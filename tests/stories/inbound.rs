@@ -1,4 +1,4 @@
-//! Mail that comes in: for whom it is taken, what becomes of it, and what is never done with it.
+//! Inbound mail: which recipients are accepted, how messages are stored, and what must never happen.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::world::submit::dialog;
 use crate::world::{DOMAIN, TestWorld, ZONE};
 
-/// A world whose one domain takes mail in.
+/// Starts a server whose domain receives mail.
 async fn receiving(zone: &str) -> TestWorld {
     let world = TestWorld::start().await;
     world.names.set(&format!("{ZONE}\n{zone}"));
@@ -24,7 +24,7 @@ fn letter(author: &str, more: &str) -> String {
     )
 }
 
-/// Hands in a message; the last reply.
+/// Submits a message to the MX listener. Returns the last reply.
 async fn hand_in(world: &TestWorld, sender: &str, to: &[&str], message: &str) -> String {
     let mut lines = vec!["EHLO host.far.example".to_owned(), format!("MAIL FROM:<{sender}>")];
     lines.extend(to.iter().map(|to| format!("RCPT TO:<{to}>")));
@@ -40,7 +40,7 @@ async fn received(world: &TestWorld, query: &str) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mail_for_a_customer_is_kept_told_and_read() {
+async fn mail_for_a_customer_is_stored_reported_and_readable() {
     let world =
         receiving("far.example TXT \"v=spf1 ip4:127.0.0.1 -all\"\n_dmarc.far.example TXT \"v=DMARC1; p=reject\"").await;
     let to = ["support+7@acme.example", "info@acme.example"];
@@ -56,7 +56,7 @@ async fn mail_for_a_customer_is_kept_told_and_read() {
     let events = store::event::list(&world.world.store, world.account, id.parse::<mail::id::ReceivedId>().unwrap(), 10);
     let events = events.await.unwrap();
     assert_eq!((events.len(), events[0].kind.name()), (1, "email.received"));
-    assert_eq!(events[0].detail, all[0], "webhooks say what lists show");
+    assert_eq!(events[0].detail, all[0], "events and lists show the same");
     let (_, one) = world.call("GET", &format!("/received-emails/{id}"), "").await;
     let headers = one["received_email"]["headers"].as_array().unwrap();
     let named = |name: &str| headers.iter().filter(|field| field["name"] == name).collect::<Vec<_>>();
@@ -64,7 +64,7 @@ async fn mail_for_a_customer_is_kept_told_and_read() {
     assert_eq!(named("Delivered-To")[0]["value"], "support+7@acme.example");
     let results = named("Authentication-Results");
     assert!(results.len() == 1 && results[0]["value"].as_str().unwrap().contains("dmarc=pass"), "{results:?}");
-    // One goes, and the other is whole.
+    // Deleting one leaves the other complete.
     assert_eq!(world.call("DELETE", &format!("/received-emails/{id}"), "").await.0, 200);
     let left = received(&world, "").await;
     let other = left[0]["email_id"].as_str().unwrap();
@@ -73,7 +73,7 @@ async fn mail_for_a_customer_is_kept_told_and_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_relayed_for() {
+async fn the_mx_listener_relays_for_nobody() {
     let world = receiving("").await;
     for address in [
         "a@elsewhere.example",
@@ -89,12 +89,12 @@ async fn nobody_is_relayed_for() {
         let replies = dialog(world.mx, &lines).await;
         assert!(replies[3].starts_with("550 5.7.1 Relaying denied"), "{address}: {replies:?}");
     }
-    // Our own names have no such mailbox.
+    // The server's own domains have no such mailbox.
     for address in ["postmaster", "postmaster@out.postrider.example", "a@rp.out.postrider.example"] {
         let lines = ["EHLO x", "MAIL FROM:<b@far.example>", &format!("RCPT TO:<{address}>")];
         assert!(dialog(world.mx, &lines).await[3].starts_with("550 5."), "{address}");
     }
-    // A report is about one.
+    // A DSN (null sender) has exactly one recipient.
     let lines = ["EHLO x", "MAIL FROM:<>", "RCPT TO:<a@acme.example>", "RCPT TO:<b@acme.example>"];
     assert!(dialog(world.mx, &lines).await[4].starts_with("550 5.5.3 "));
     assert!(received(&world, "").await.is_empty());
@@ -102,7 +102,7 @@ async fn nobody_is_relayed_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn receiving_is_switched_on_and_off_at_once() {
+async fn receiving_can_be_switched_on_and_off_without_delay() {
     let world = TestWorld::start().await;
     let rcpt = ["EHLO x", "MAIL FROM:<b@far.example>", "RCPT TO:<a@acme.example>"];
     for (on, code) in [(false, "550 5.7.1"), (true, "250 2.1.5"), (false, "550 5.7.1")] {
@@ -110,7 +110,7 @@ async fn receiving_is_switched_on_and_off_at_once() {
         assert_eq!(world.call("PATCH", "/domains/acme.example", &body).await.0, 200);
         assert!(dialog(world.mx, &rcpt).await[3].starts_with(code), "{on}");
     }
-    // For some addresses only, each as its pattern says; postmaster is always one of them (RFC 5321 4.5.1).
+    // Only listed addresses and patterns are accepted, and always postmaster (RFC 5321 4.5.1).
     let some = r#"{"inbound_enabled":true,"inbound_addresses":["support@acme.example","support+*@acme.example"]}"#;
     assert_eq!(world.call("PATCH", "/domains/acme.example", some).await.0, 200);
     for (local, code) in [
@@ -127,7 +127,7 @@ async fn receiving_is_switched_on_and_off_at_once() {
     let (status, refused) = world.call("PATCH", "/domains/acme.example", foreign).await;
     assert_eq!(status, 400);
     assert!(refused["error"]["details"]["fields"]["inbound_addresses"].is_string(), "{refused}");
-    // One that nobody has shown to be theirs takes nothing in.
+    // An unverified domain receives nothing.
     let name: DomainName = "new.example".parse().unwrap();
     let new = NewDomain { inbound_enabled: true, ..NewDomain::with_name(name) };
     world.world.intake.domains().create(world.account, new, None).await.unwrap();
@@ -137,7 +137,7 @@ async fn receiving_is_switched_on_and_off_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_has_the_name_that_leads_back_to_it() {
+async fn a_host_name_is_verified_forward_and_reverse() {
     let zone = "9.2.0.192.in-addr.arpa PTR mx.far.example.\nmx.far.example A 192.0.2.9\n\
                 8.2.0.192.in-addr.arpa PTR mx.far.example.";
     let world = receiving(zone).await;
@@ -149,7 +149,7 @@ async fn a_host_has_the_name_that_leads_back_to_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_fails_is_marked_or_refused() {
+async fn unauthenticated_mail_is_marked_or_refused() {
     let zone = "hard.example TXT \"v=spf1 -all\"\n_dmarc.strict.example TXT \"v=DMARC1; p=reject\"";
     let world = receiving(zone).await;
     let to = ["a@acme.example"];
@@ -161,7 +161,7 @@ async fn what_fails_is_marked_or_refused() {
     world.reload_with(|config| config.mx.dmarc_reject = postrider::config::mx::UnwantedMailAction::Mark);
     let marked = hand_in(&world, "x@far.example", &to, &letter("boss@strict.example", "")).await;
     assert!(marked.starts_with("250 "), "{marked}");
-    // Two authors: whichever is shown, nobody stands for it.
+    // Two From fields: neither author is authenticated.
     let two = letter("boss@strict.example", "From: x@far.example\r\n");
     assert!(hand_in(&world, "x@far.example", &to, &two).await.starts_with("250 "));
     assert_eq!(received(&world, "?spam_status=spam").await.len(), 3);
@@ -177,8 +177,8 @@ async fn what_fails_is_marked_or_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_poller_misses_nothing_whatever_comes_at_once() {
-    // As many at once as one address may.
+async fn a_poller_misses_no_email_under_concurrent_arrivals() {
+    // The connection limit of one address.
     const MESSAGES: usize = 40;
     let world = std::sync::Arc::new(receiving("").await);
     let poll = tokio::spawn({
@@ -214,7 +214,7 @@ async fn a_poller_misses_nothing_whatever_comes_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_taken_is_there_after_a_restart_and_goes_when_its_time_is_over() {
+async fn received_mail_survives_a_restart_and_is_purged_after_its_retention() {
     let world = receiving("").await;
     assert!(hand_in(&world, "", &["a@acme.example"], &letter("x@far.example", "")).await.starts_with("250 "));
     let world = world.restart("").await;
@@ -228,13 +228,13 @@ async fn what_was_taken_is_there_after_a_restart_and_goes_when_its_time_is_over(
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(crate::world::PATIENCE, gone).await.expect("it is forgotten");
+    tokio::time::timeout(crate::world::PATIENCE, gone).await.expect("the email is purged");
     assert_eq!(world.call("GET", &format!("/received-emails/{id}"), "").await.0, 404);
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_mailbox_is_one_however_it_is_written() {
+async fn spellings_of_one_mailbox_get_one_copy() {
     let world = receiving("far.example TXT \"v=spf1 ip4:127.0.0.1 -all\"").await;
     let to = ["support@acme.example", "SUPPORT@acme.example", "\"support\"@acme.example"];
     let reply = hand_in(&world, "ada@far.example", &to, &letter("Ada <ada@far.example>", "")).await;
@@ -244,7 +244,7 @@ async fn one_mailbox_is_one_however_it_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_goes_to_who_is_named_in_the_header_and_not_in_the_body() {
+async fn a_reply_is_sent_to_reply_to_of_the_header_not_of_the_body() {
     let world = receiving("far.example TXT \"v=spf1 ip4:127.0.0.1 -all\"").await;
     let long = format!("reply+{}@far.example", "x".repeat(90));
     let message = format!(
@@ -265,9 +265,9 @@ async fn an_answer_goes_to_who_is_named_in_the_header_and_not_in_the_body() {
     world.end().await;
 }
 
-/// A mailbox that is full says so for its own recipient, and takes mail again once something is deleted.
+/// RCPT to a mailbox over its storage quota gets 452 until a received email is deleted.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_mailbox_takes_no_more_until_something_is_deleted() {
+async fn a_full_mailbox_refuses_mail_until_an_email_is_deleted() {
     let world = receiving("").await;
     let account = store::account::get(&world.world.store, world.account).await.unwrap().unwrap();
     let free = |account: &mut mail::account::Account| account.plan = mail::account::Plan::Free;

@@ -1,9 +1,9 @@
-//! What keeps mail back, and who said so: the operator sees the limit of a destination and its last error, and what no
-//! host said is not shown as a host's reply.
+//! Limiting factors and errors: the operator sees what limits a destination and its last error. A local error is never
+//! shown as an SMTP reply.
 
 use mail::event::EventKind;
 use mail::recipient::RecipientState;
-use queue::operate::{LimitingFactor, TopDestination};
+use queue::queue_admin::{LimitingFactor, TopDestination};
 
 use crate::world::sink::Behaviour;
 use crate::world::{TestWorld, ZONE};
@@ -15,7 +15,7 @@ async fn top(world: &TestWorld, name: &str) -> TopDestination {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_connection_is_the_limit_before_the_hosts_are_dead() {
+async fn a_refused_connection_is_shown_as_the_limit_before_the_hosts_are_dead() {
     let world = TestWorld::start().await;
     let first = world.relay(&["one@dead.example"], "first").await;
     world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
@@ -30,12 +30,13 @@ async fn a_refused_connection_is_the_limit_before_the_hosts_are_dead() {
             emails.iter().filter(|e| e.recipients[0].state == RecipientState::Deferred).count() >= 3
         })
         .await;
-    // It waits untried, and says what the hosts did to the others.
+    // An untried email shows the error that others met at these hosts.
     let untried = world.relay(&["two@dead.example"], "untried").await;
     let trace = world.world.worker.trace_email(untried).await.unwrap();
     let error = trace.waits[0].destination_error.clone().unwrap_or_else(|| panic!("{trace:#?}"));
     assert!(error.contains("refused"), "{error}");
-    world.end().await;
+    // `end` would wait until the untried message leaves memory, which takes 30 s.
+    world.world.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,7 +52,7 @@ async fn the_reply_that_lowered_the_connections_is_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn name_servers_that_give_no_answer_are_the_limit() {
+async fn failing_dns_is_shown_as_the_limit() {
     let world = TestWorld::start().await;
     world.names.set(&format!("{ZONE}$SERVFAIL lost.example\n"));
     let id = world.relay(&["one@lost.example"], "nowhere yet").await;
@@ -59,7 +60,7 @@ async fn name_servers_that_give_no_answer_are_the_limit() {
     let shown = top(&world, "lost.example").await;
     assert_eq!(shown.limit, LimitingFactor::Dns, "{shown:?}");
     assert_eq!(shown.last_reply, email.recipients[0].error);
-    // Once they answer, it is not shown any more.
+    // Once DNS works again, the limit is gone.
     world.names.set(&format!("{ZONE}lost.example. MX 10 mx.dest.example.\n"));
     world.world.clock.advance(std::time::Duration::from_secs(120));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
@@ -67,7 +68,7 @@ async fn name_servers_that_give_no_answer_are_the_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_no_host_said_is_an_error_and_no_reply() {
+async fn a_local_error_is_not_shown_as_an_smtp_reply() {
     let world = TestWorld::start().await;
     let id = world.relay(&["one@null.example"], "nowhere").await;
     let email = world.wait(id, |e| e.recipients[0].state.is_terminal()).await;

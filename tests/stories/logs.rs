@@ -1,4 +1,4 @@
-//! The log says what was accepted, what became of each attempt and why, and who was not let in.
+//! Logging: accepted mail, the result of each attempt with its reason, and failed authentication.
 
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -25,7 +25,7 @@ impl io::Write for Lines {
 }
 
 impl Lines {
-    /// What the whole process logs from now on, as JSON.
+    /// Captures everything that the process logs from now on, as JSON.
     fn begin() -> Self {
         static LINES: OnceLock<Lines> = OnceLock::new();
         let lines = LINES.get_or_init(|| {
@@ -44,12 +44,12 @@ impl Lines {
         text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
     }
 
-    /// The lines whose field has this value.
+    /// Lines whose field has this value.
     fn with(&self, field: &str, value: &str) -> Vec<Value> {
         self.all().into_iter().filter(|line| line[field] == value).collect()
     }
 
-    /// Waits until there are so many.
+    /// Waits until there are `count` such lines.
     async fn wait_for(&self, field: &str, value: &str, count: usize) -> Vec<Value> {
         let waiting = async {
             loop {
@@ -67,7 +67,7 @@ impl Lines {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_attempt_that_ends_is_one_line_with_its_reason() {
+async fn each_finished_attempt_logs_one_line_with_its_reason() {
     let lines = Lines::begin();
     let world = TestWorld::start().await;
     let id = world.relay(&["one@dest.example"], "good").await;
@@ -82,9 +82,9 @@ async fn each_attempt_that_ends_is_one_line_with_its_reason() {
     assert_eq!((&delivered["code"], &delivered["attempt"]), (&250.into(), &1.into()));
     assert!(delivered["next_attempt_at"].is_null() && delivered["to"].is_null());
 
-    // What a host says forges no line and shows no address.
-    let said = "451 4.7.1 <one@dest.example> is\u{1b}[2J greylisted\u{b}x";
-    world.sink.script("one@dest.example", &[Behaviour::AtRcpt(said)]);
+    // The text of a reply can neither inject a log line nor reveal an address.
+    let reply = "451 4.7.1 <one@dest.example> is\u{1b}[2J greylisted\u{b}x";
+    world.sink.script("one@dest.example", &[Behaviour::AtRcpt(reply)]);
     let id = world.relay(&["one@dest.example"], "later").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
     let lines_of = lines.wait_for("email.id", &id.to_string(), 2).await;
@@ -95,7 +95,7 @@ async fn each_attempt_that_ends_is_one_line_with_its_reason() {
     assert!(text.starts_with("<***@dest.example> is") && !text.contains(char::is_control), "{text:?}");
     assert!(deferred["next_attempt_at"].is_string());
 
-    // What nobody said is an error, without a code.
+    // A local error has no reply code.
     let id = world.relay(&["one@null.example"], "nowhere").await;
     world.wait(id, |e| e.recipients[0].state.is_terminal()).await;
     let lines_of = lines.wait_for("email.id", &id.to_string(), 2).await;
@@ -104,7 +104,7 @@ async fn each_attempt_that_ends_is_one_line_with_its_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_not_let_in_is_logged_with_the_address() {
+async fn failed_authentication_is_logged_with_the_client_address() {
     let lines = Lines::begin();
     let mut world = TestWorld::start().await;
     for _ in 0..50 {
@@ -124,25 +124,25 @@ async fn who_is_not_let_in_is_logged_with_the_address() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn name_servers_that_do_not_answer_are_logged_once() {
+async fn unresponsive_dns_servers_are_logged_once() {
     let lines = Lines::begin();
     let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let settings = dns::lookup::ResolverSettings {
+    let settings = dns::resolver::ResolverSettings {
         servers: vec![silent.local_addr().unwrap()],
         try_timeout: std::time::Duration::from_millis(1),
         retries: 0,
         deadline: std::time::Duration::from_millis(20),
-        ..dns::lookup::ResolverSettings::default()
+        ..dns::resolver::ResolverSettings::default()
     };
-    let resolver = dns::lookup::Resolver::new(&settings).unwrap();
+    let resolver = dns::resolver::Resolver::new(&settings).unwrap();
     for n in 0..6 {
         assert!(resolver.txt(&format!("silent{n}.example").parse().unwrap()).await.is_err());
     }
-    let told: Vec<Value> = lines
+    let warnings: Vec<Value> = lines
         .with("message", "the DNS servers do not answer")
         .into_iter()
         .filter(|line| line["name"].as_str().is_some_and(|name| name.starts_with("silent")))
         .collect();
-    assert_eq!(told.len(), 1, "{told:#?}");
-    assert_eq!((&told[0]["level"], &told[0]["unanswered"]), (&"WARN".into(), &3.into()));
+    assert_eq!(warnings.len(), 1, "{warnings:#?}");
+    assert_eq!((&warnings[0]["level"], &warnings[0]["unanswered"]), (&"WARN".into(), &3.into()));
 }

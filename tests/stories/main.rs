@@ -1,6 +1,6 @@
-//! Stories: what users live through, told to a whole postrider in this process. A file a story.
+//! End-to-end tests: each file covers one feature with a complete postrider in this process.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 #[path = "../../store/tests/database/mod.rs"]
 mod database;

@@ -1,5 +1,5 @@
-//! `/metrics` while mail waits: what is queued is counted without a scan, and the text is as Prometheus wants it
-//! (the rules of `promtool check metrics`).
+//! `/metrics` while mail waits: the queue is counted without a scan, and the text is valid for Prometheus (the rules of
+//! `promtool check metrics`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use postrider::metrics::Scrape;
 use crate::world::TestWorld;
 use crate::world::sink::Behaviour;
 
-/// The recorder of this process.
+/// The metrics recorder of this process.
 fn recorded() -> PrometheusHandle {
     static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
     let install = || {
@@ -26,12 +26,12 @@ fn scrape(world: &TestWorld, recorded: &PrometheusHandle) -> String {
     Scrape::new(world.world.clone(), recorded.clone(), world.config().data_dir).render()
 }
 
-/// The value of a series.
+/// Value of a series.
 fn value(text: &str, series: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
 }
 
-/// Waits until the text has what is wanted.
+/// Scrapes until the text satisfies the condition.
 async fn wait(world: &TestWorld, recorded: &PrometheusHandle, wanted: impl Fn(&str) -> bool) -> String {
     let waiting = async {
         loop {
@@ -46,12 +46,12 @@ async fn wait(world: &TestWorld, recorded: &PrometheusHandle, wanted: impl Fn(&s
     waited.unwrap_or_else(|_| panic!("{}", scrape(world, recorded)))
 }
 
-/// A text, taken apart.
+/// A parsed exposition text.
 #[derive(Default)]
 struct Exposition<'t> {
     help: BTreeMap<&'t str, &'t str>,
     types: BTreeMap<&'t str, &'t str>,
-    /// The metrics in the order of their series.
+    /// Metric names in the order of their series.
     metrics: Vec<&'t str>,
     wrong: Vec<String>,
 }
@@ -63,11 +63,11 @@ impl<'t> Exposition<'t> {
             let about = |word: &str| line.strip_prefix(word).and_then(|rest| rest.split_once(' '));
             if let Some((name, text)) = about("# HELP ") {
                 if text.is_empty() || read.help.insert(name, text).is_some() {
-                    read.wrong.push(format!("{name}: HELP is empty or stands twice"));
+                    read.wrong.push(format!("{name}: HELP is empty or duplicated"));
                 }
             } else if let Some((name, kind)) = about("# TYPE ") {
                 if read.types.insert(name, kind).is_some() {
-                    read.wrong.push(format!("{name}: TYPE stands twice"));
+                    read.wrong.push(format!("{name}: duplicate TYPE"));
                 }
             } else {
                 read.series(line);
@@ -88,13 +88,13 @@ impl<'t> Exposition<'t> {
             self.metrics.push(name);
         }
         if line.rsplit(' ').next().unwrap().parse::<f64>().is_err() {
-            self.wrong.push(format!("no value: {line}"));
+            self.wrong.push(format!("invalid value: {line}"));
         }
     }
 }
 
 const SUMMARY_ENDS: &[&str] = &["_sum", "_count", "_bucket"];
-/// Units other than the base units, and types, that are not to stand in a name.
+/// Metric types, and units other than base units: not allowed in names.
 const NOT_IN_NAMES: &[&str] = &[
     "ms",
     "us",
@@ -121,13 +121,13 @@ const NOT_IN_NAMES: &[&str] = &[
     "histogram",
 ];
 
-/// What is wrong with a text, by the rules of `promtool check metrics`.
+/// Violations of the rules of `promtool check metrics`.
 fn lint(text: &str) -> Vec<String> {
     let mut read = Exposition::read(text);
     let mut wrong = std::mem::take(&mut read.wrong);
     let distinct: BTreeSet<&str> = read.metrics.iter().copied().collect();
     if distinct.len() != read.metrics.len() {
-        wrong.push(format!("the series of a metric do not stand together: {:?}", read.metrics));
+        wrong.push(format!("the series of a metric are not contiguous: {:?}", read.metrics));
     }
     for name in distinct {
         let Some(kind) = read.types.get(name) else {
@@ -144,16 +144,16 @@ fn lint(text: &str) -> Vec<String> {
             wrong.push(format!("{name}: not in snake case"));
         }
         if !read.is_summary(name) && SUMMARY_ENDS.iter().any(|end| name.ends_with(end)) {
-            wrong.push(format!("{name}: an ending of summaries"));
+            wrong.push(format!("{name}: has a suffix reserved for summaries"));
         }
         let words = name.split('_').filter(|word| NOT_IN_NAMES.contains(word));
-        wrong.extend(words.map(|word| format!("{name}: the word {word}")));
+        wrong.extend(words.map(|word| format!("{name}: contains the word {word}")));
     }
     wrong
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_is_counted_by_state_class_and_domain() {
+async fn queued_recipients_are_counted_by_state_class_and_domain() {
     let recorded = recorded();
     let world = TestWorld::start().await;
     world.sink.script("one@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
@@ -171,7 +171,7 @@ async fn what_waits_is_counted_by_state_class_and_domain() {
     let age = value(&scrape(&world, &recorded), "postrider_queue_oldest_age_seconds").unwrap();
     assert!((30.0..300.0).contains(&age), "{age}");
 
-    // After a restart it is counted from what lies on disk.
+    // After a restart the counts come from the stored queue.
     let world = world.restart("").await;
     wait(&world, &recorded, |text| is_whole(text) && value(text, deferred) == Some(1.0)).await;
     world.sink.script("two@dest.example", &[Behaviour::AtRcpt("550 5.1.1 no such user")]);
@@ -179,7 +179,7 @@ async fn what_waits_is_counted_by_state_class_and_domain() {
     world.wait(bounced, |e| e.recipients[0].state == RecipientState::Bounced).await;
     world.world.clock.advance(std::time::Duration::from_secs(600));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    // The report of the bounce is delivered, too.
+    // The DSN about the bounce is delivered, too.
     let is_empty = |text: &str| value(text, "postrider_queue_oldest_age_seconds") == Some(0.0);
     let text = wait(&world, &recorded, |text| value(text, deferred) == Some(0.0) && is_empty(text)).await;
     assert!(!text.contains("domain=\"dest.example\""), "{text}");
@@ -189,7 +189,7 @@ async fn what_waits_is_counted_by_state_class_and_domain() {
 }
 
 #[test]
-fn the_rules_find_what_is_wrong() {
+fn the_lint_finds_violations() {
     let wrong = "# HELP a_total x\n# TYPE a_total gauge\na_total 1\n# TYPE b counter\nb 1\nc_ms 2\n";
     let found = lint(wrong);
     for part in ["a_total: a gauge", "b: no HELP", "b: a counter", "c_ms: no TYPE"] {

@@ -1,21 +1,21 @@
-//! A domain gets new keys while mail goes out.
+//! A domain's DKIM keys are rotated while mail is sent.
 
 use std::fmt::Write as _;
 
 use mail::domain::SendingDomain;
+use mail::domain_setup::{RecordPurpose, RecordType};
 use mail::recipient::RecipientState;
-use mail::setup::{RecordPurpose, RecordType};
 
 use crate::world::sink::Sink;
 use crate::world::{DOMAIN, TestWorld, ZONE};
 
-/// Sends one email, and tells which selectors signed it.
+/// Sends one email and returns the selectors that signed it, sorted.
 pub(crate) async fn selectors(world: &TestWorld, sink: &Sink, subject: &str) -> Vec<String> {
     let before = sink.taken().len();
     let id = world.relay(&["someone@dest.example"], subject).await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     let taken = sink.wait_for(before + 1).await;
-    // A folded field is one line in the eyes of who reads it.
+    // Unfold header fields (RFC 5322 2.2.3).
     let content = taken[before].content.replace("\r\n\t", " ").replace("\r\n ", " ");
     let fields = content.lines().filter(|line| line.starts_with("DKIM-Signature:"));
     let tag = |field: &str| field.split(';').find_map(|tag| tag.trim().strip_prefix("s=").map(str::to_owned));
@@ -29,7 +29,7 @@ async fn domain(world: &TestWorld) -> SendingDomain {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mail_is_signed_with_new_keys_from_the_moment_that_their_record_is_seen() {
+async fn mail_is_signed_with_new_keys_once_their_record_is_published() {
     let world = TestWorld::start().await;
     let domains = world.world.intake.domains();
     let old = domain(&world).await;
@@ -48,7 +48,7 @@ async fn mail_is_signed_with_new_keys_from_the_moment_that_their_record_is_seen(
         }
     }
     world.names.set(&zone);
-    // What was found a moment ago would be the answer.
+    // Wait until the cached DNS answer has expired.
     world.world.clock.advance(std::time::Duration::from_secs(10));
     let turned = domains.verify(old.account, old.id).await.unwrap().domain;
     assert_eq!(turned.dkim.selector, next.selector);

@@ -1,4 +1,4 @@
-//! The operator looks into the queue, and reaches into it.
+//! Queue administration: trace, top, hold, release, retry, drop, suspend, pace, reroute.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use mail::event::EventKind;
 use mail::id::EmailId;
 use mail::recipient::RecipientState;
 use mail::task_filter::TaskFilter;
-use queue::operate::{BulkCommandHandle, CommandProgress, LimitingFactor, WaitCause};
-use queue::order::QueueCommand;
+use queue::queue_admin::{BulkCommandHandle, CommandProgress, LimitingFactor, WaitCause};
+use queue::queue_command::QueueCommand;
 
 use crate::world::sink::{Behaviour, Sink};
 use crate::world::{PATIENCE, TestWorld};
@@ -39,7 +39,7 @@ async fn hold_release_retry_and_drop() {
     world.end().await;
 }
 
-/// Returns when an order is as far as is wanted; how many recipients it changed.
+/// Waits until a bulk command has made this progress. Returns the number of changed recipients.
 pub(crate) async fn as_far_as(given: &BulkCommandHandle, wanted: impl Fn(CommandProgress) -> bool) -> u64 {
     let waiting = async {
         loop {
@@ -51,15 +51,15 @@ pub(crate) async fn as_far_as(given: &BulkCommandHandle, wanted: impl Fn(Command
             moved.await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("the order is not carried out")
+    tokio::time::timeout(PATIENCE, waiting).await.expect("the command does not finish")
 }
 
-/// Returns when an order is carried out; how many recipients it changed.
+/// Waits until a bulk command is finished. Returns the number of changed recipients.
 pub(crate) async fn carried_out(given: BulkCommandHandle) -> u64 {
     as_far_as(&given, |carried| carried.partitions_left == 0).await
 }
 
-/// Returns when an email's first recipient waits for this.
+/// Waits until an email's first recipient waits for this cause.
 async fn until_cause(world: &TestWorld, id: EmailId, wanted: WaitCause) {
     let seen = async {
         loop {
@@ -70,7 +70,7 @@ async fn until_cause(world: &TestWorld, id: EmailId, wanted: WaitCause) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, seen).await.expect("it waits for something else")
+    tokio::time::timeout(PATIENCE, seen).await.expect("the email waits for another cause")
 }
 
 pub(crate) fn to(domain: &str) -> TaskFilter {
@@ -84,7 +84,7 @@ pub(crate) fn suspend(because: &str) -> impl Fn(&mut mail::destination::Destinat
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn orders_about_all_that_fits() {
+async fn bulk_commands_change_all_matching_recipients() {
     let world = TestWorld::start().await;
     let worker = &world.world.worker;
     let mut ids = Vec::new();
@@ -134,7 +134,7 @@ async fn a_suspended_destination_waits_until_it_is_resumed() {
         let waiting = async {
             loop {
                 let waiting = worker.trace_email(id).await.unwrap().waits.remove(0);
-                // Its hosts may be looked up first.
+                // Its mail hosts may still be looked up.
                 if !matches!(waiting.cause, WaitCause::LookUp | WaitCause::Turn) {
                     return waiting;
                 }
@@ -147,13 +147,13 @@ async fn a_suspended_destination_waits_until_it_is_resumed() {
         assert_eq!(world.email(id).await.recipients[0].attempts, 0);
         worker.order_destination(&destination, |standing| standing.suspension = None).await.unwrap();
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
-        assert_eq!(worker.destination_orders(), [], "what is taken back is forgotten");
+        assert_eq!(worker.destination_orders(), [], "a lifted suspension leaves no override");
     }
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_ordered_about_destinations_survives_a_restart() {
+async fn destination_overrides_survive_a_restart() {
     let world = TestWorld::start().await;
     let hosts = Destination::MailHost("dest.example".parse().unwrap());
     let pace = PaceOverride { connections_max: Some(1), messages_per_second: Some(0.5) };
@@ -175,14 +175,14 @@ async fn what_is_ordered_about_destinations_survives_a_restart() {
     world.end().await;
 }
 
-/// Which of two mail hosts took the mail of this recipient.
+/// Name of the mail host that received the mail of this recipient.
 async fn taken_by<'s>(recipient: &str, sinks: [(&'s str, &Sink); 2]) -> Option<&'s str> {
     let has = |sink: &Sink| sink.taken().iter().any(|taken| taken.recipient == recipient);
     sinks.into_iter().find(|(_, sink)| has(sink)).map(|(name, _)| name)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn smarthosts_by_domain_by_order_and_as_fail_over() {
+async fn smarthosts_by_domain_by_override_and_as_fail_over() {
     let relay = Sink::start().await;
     let more = format!(
         "[[delivery.smarthosts]]\nname = \"partner\"\nhosts = [\"{0}\"]\ndomains = [\"other.example\"]\n\
@@ -236,7 +236,7 @@ async fn domains_behind_one_provider_share_its_connections() {
     let slow = world.relay(&["slow@dest.example"], "takes its time").await;
     let worker = &world.world.worker;
     until_cause(&world, slow, WaitCause::Reply).await;
-    // Another domain, with hosts of its own, behind the same provider.
+    // Another domain with other hosts of the same provider.
     let other = world.relay(&["a@other.example"], "waits for it").await;
     until_cause(&world, other, WaitCause::Connections { max: 1, slowed: None }).await;
     let hosts = Destination::MailHost("example".parse().unwrap());
@@ -246,16 +246,16 @@ async fn domains_behind_one_provider_share_its_connections() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_for_hosts_is_explained_when_their_records_are_over() {
+async fn a_waiting_email_is_explained_after_its_dns_records_expired() {
     let world = TestWorld::start_with("[[delivery.pace]]\nconnections_max = 1\n").await;
     world.sink.script("slow@dest.example", &[Behaviour::StallAfterDot]);
     world.relay(&["slow@dest.example"], "takes its time").await;
-    // Its envelope went alone: what comes now waits.
+    // The connection is busy with this message; later mail waits.
     world.sink.wait_for(1).await;
     let behind = world.relay(&["a@dest.example"], "waits for it").await;
     let busy = WaitCause::Connections { max: 1, slowed: None };
     until_cause(&world, behind, busy.clone()).await;
-    // The zone's records hold a minute.
+    // The zone's TTL is one minute.
     world.world.clock.advance(Duration::from_secs(120));
     let worker = &world.world.worker;
     let waiting = worker.trace_email(behind).await.unwrap().waits.remove(0);
@@ -268,7 +268,7 @@ async fn what_waits_for_hosts_is_explained_when_their_records_are_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_waits_for_an_attempt_and_is_carried_out_once() {
+async fn a_bulk_command_waits_for_a_running_attempt_and_is_applied_once() {
     let relay = Sink::start().await;
     let world =
         TestWorld::start_with(&format!("[[delivery.smarthosts]]\nname = \"partner\"\nhosts = \"{}\"\n", relay.address))
@@ -285,7 +285,7 @@ async fn an_order_waits_for_an_attempt_and_is_carried_out_once() {
         until_cause(&world, id, WaitCause::Reply).await;
         let given = worker.command_matching(to("dest.example"), &order).await.unwrap();
         assert_eq!(as_far_as(&given, |carried| carried.busy == 1).await, 0, "{order:?}");
-        // Who orders something else does not wait for it.
+        // A command about other recipients does not wait for this attempt.
         assert_eq!(
             carried_out(worker.command_matching(to("other.example"), &QueueCommand::Hold).await.unwrap()).await,
             1
@@ -299,7 +299,7 @@ async fn an_order_waits_for_an_attempt_and_is_carried_out_once() {
         );
 
         let seen = async || worker.trace_email(id).await.unwrap();
-        let is_done = |trace: &queue::operate::EmailTrace| match (&order, trace.waits.first()) {
+        let is_done = |trace: &queue::queue_admin::EmailTrace| match (&order, trace.waits.first()) {
             (QueueCommand::Hold, Some(waiting)) => waiting.cause == WaitCause::Held,
             (QueueCommand::Reroute(_), Some(waiting)) => waiting.destination.as_ref().unwrap().contains("partner"),
             (_, waiting) => waiting.is_none(),
@@ -312,7 +312,7 @@ async fn an_order_waits_for_an_attempt_and_is_carried_out_once() {
             assert_eq!((trace.email.recipients[0].state, ends), (RecipientState::Cancelled, 1));
             continue;
         }
-        // What is ordered after it holds: the order is not carried out again.
+        // A later command takes effect: the first one is not carried out again.
         let back = if order == QueueCommand::Hold { QueueCommand::Release } else { QueueCommand::Reroute(None) };
         worker.command_email(id, &back).await.unwrap();
         assert_eq!(

@@ -1,5 +1,5 @@
-//! The operator finds accounts, domains and emails, makes new secrets, and sees on one screen whether all is well: by
-//! the program's own command line, over the socket of a running server.
+//! The operator's command line over the admin socket: finding accounts, domains and emails, creating secrets, and the
+//! status screen.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::world::sink::Behaviour;
 use crate::world::{DOMAIN, OWNER, TestWorld};
 
-/// The command line, as the operator of this world has it.
+/// Runs the command line against this server.
 #[derive(Clone)]
 struct Operator(PathBuf);
 
@@ -72,7 +72,7 @@ async fn emails_are_found_by_recipient_sender_and_message_id() {
     let table = operator.text("email list --recipient bob@other.example").await;
     assert!(table.contains("ann@dest.example and 1 more") && table.contains("the last"), "{table}");
 
-    // Where one fits it is explained, where several do they are listed.
+    // `trace` explains a single match and lists several.
     assert_eq!(operator.json("trace --recipient bob@other.example").await["id"], last.as_str());
     assert_eq!(ids(&operator.json("trace --recipient ann@dest.example").await), [&last, &first]);
     let message_id = all["emails"][1]["message_id"].as_str().unwrap();
@@ -98,7 +98,7 @@ async fn emails_are_found_by_recipient_sender_and_message_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_the_queue_goes_on_where_the_last_one_ended() {
+async fn queue_list_pages_by_cursor() {
     let world = TestWorld::start_with("paused = true\n").await;
     let operator = Operator::of(&world);
     let mut sent = Vec::new();
@@ -125,7 +125,7 @@ async fn a_page_of_the_queue_goes_on_where_the_last_one_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn accounts_domains_and_secrets_are_listed_and_made() {
+async fn accounts_domains_and_secrets_are_listed_and_created() {
     let world = TestWorld::start().await;
     let operator = Operator::of(&world);
     for n in 0..3 {
@@ -163,7 +163,7 @@ async fn accounts_domains_and_secrets_are_listed_and_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_status_says_what_is_wrong() {
+async fn status_reports_problems() {
     let world = TestWorld::start().await;
     let operator = Operator::of(&world);
     let id = world.relay(&["ann@dest.example"], "one").await;

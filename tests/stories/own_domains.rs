@@ -1,4 +1,5 @@
-//! Mail for domains whose mail host is we ourselves: what comes in here goes to our own door, all else goes in circles.
+//! Domains whose MX is this server: mail that it receives is delivered to its own MX listener; any other is a mail loop
+//! (RFC 5321 5.1, 6.3).
 
 use std::net::SocketAddr;
 
@@ -8,7 +9,7 @@ use postrider::serve::ActiveCertificates;
 
 use crate::world::{DOMAIN, TestWorld, ZONE};
 
-/// As the records say that customers are told to publish; and a host that is us by another name.
+/// The records that customers are told to publish, and hosts that are this server under another name.
 const OURS: &str = "
 acme.example. MX 10 out.postrider.example.
 circle.example. MX 10 out.postrider.example.
@@ -22,9 +23,9 @@ out.postrider.example. A 127.0.0.9
 other.example. A 127.0.0.9
 ";
 
-/// A world whose own name leads to its own MX door.
+/// Starts a server whose own name resolves to its MX listener.
 async fn at_home() -> TestWorld {
-    // That there is an MX door; the one that counts is opened below.
+    // This setting only enables the MX role; the listener that receives mail is opened below.
     let more = "[mx]\nlisten = \"127.0.0.9:2\"\n[tls]\ncertificate = \"/cert.pem\"\nprivate_key = \"/key.pem\"\n";
     let world = TestWorld::start_with(more).await;
     let others = ZONE.lines().filter(|line| !line.starts_with(DOMAIN) && !line.starts_with("other.example"));
@@ -42,7 +43,7 @@ async fn suppressed(world: &TestWorld) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_comes_in_here_comes_in_from_here_too() {
+async fn mail_for_a_receiving_domain_is_delivered_to_the_own_mx_listener() {
     let world = at_home().await;
     let (status, _) = world.call("PATCH", &format!("/domains/{DOMAIN}"), r#"{"inbound_enabled":true}"#).await;
     assert_eq!(status, 200);
@@ -52,33 +53,33 @@ async fn what_comes_in_here_comes_in_from_here_too() {
     assert_eq!((to.state, to.mx_host.as_deref()), (RecipientState::Delivered, Some("out.postrider.example")));
     let (_, page) = world.call("GET", "/received-emails", "").await;
     assert_eq!(page["received_emails"][0]["rcpt_to"], "b@acme.example", "{page}");
-    // Who writes from there is told of what cannot be delivered, and stays in good standing.
+    // A local sender gets its DSN through the same listener.
     let id = world.relay(&["a@null.example"], "nobody").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Bounced).await;
     world
         .wait_for_emails(|emails| emails.len() == 3 && emails.iter().all(|e| e.recipients[0].state.is_terminal()))
         .await;
     let (_, page) = world.call("GET", "/received-emails", "").await;
-    assert_eq!(page["received_emails"].as_array().unwrap().len(), 2, "the report came in: {page}");
+    assert_eq!(page["received_emails"].as_array().unwrap().len(), 2, "the DSN was received: {page}");
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_goes_in_circles_fails_and_says_nothing_of_the_address() {
+async fn a_mail_loop_fails_and_suppresses_no_address() {
     let world = at_home().await;
     for to in ["a@circle.example", "a@alias.example"] {
         let id = world.relay(&[to], "round and round").await;
         let email = world.wait(id, |e| e.recipients[0].state.is_terminal()).await;
         let recipient = &email.recipients[0];
-        let said = recipient.error.clone().unwrap();
-        assert_eq!((recipient.state, &recipient.last_response), (RecipientState::Failed, &None), "{said}");
-        assert!(said.starts_with("the mail of"), "{said}");
+        let error = recipient.error.clone().unwrap();
+        assert_eq!((recipient.state, &recipient.last_response), (RecipientState::Failed, &None), "{error}");
+        assert!(error.starts_with("the mail of"), "{error}");
     }
     assert_eq!(suppressed(&world).await, 0);
-    // A better host that is away may come back.
+    // A preferred host that is down may come back: defer.
     let id = world.relay(&["a@behind.example"], "in a while").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    // Where the domain's mail comes in here no more, its own name is a loop, too, whatever was planned.
+    // Without receiving, the domain's own name is a loop, whatever route is cached.
     for inbound_enabled in [true, false] {
         let change = format!(r#"{{"inbound_enabled":{inbound_enabled}}}"#);
         assert_eq!(world.call("PATCH", &format!("/domains/{DOMAIN}"), &change).await.0, 200);
@@ -88,7 +89,7 @@ async fn what_goes_in_circles_fails_and_says_nothing_of_the_address() {
         assert_eq!(delivered, inbound_enabled, "{email:?}");
     }
     assert_eq!(suppressed(&world).await, 0);
-    // A host that is better than we are takes it.
+    // A preferred host other than this server takes the mail.
     let id = world.relay(&["a@backup.example"], "we are second").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;

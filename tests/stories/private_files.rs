@@ -1,4 +1,5 @@
-//! Whatever umask the program is started with, what it makes is for its owner alone; the owner is that of the directory.
+//! Files that the program creates are private to their owner, whatever the umask; root gives them the owner of the
+//! directory.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -6,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The program, started with a umask that closes nothing.
+/// The program, started with umask 0.
 fn postrider(arguments: &[&str]) -> Command {
     let mut command = Command::new("/bin/sh");
     let program = env!("CARGO_BIN_EXE_postrider");
@@ -28,7 +29,7 @@ pub(crate) fn start(data_dir: &Path) -> Child {
     child
 }
 
-/// What others than the owner may do something with.
+/// Paths whose mode gives rights to group or others.
 fn open_to_others(at: &Path) -> Vec<String> {
     let found = std::fs::symlink_metadata(at).unwrap();
     let mode = found.permissions().mode() & 0o777;
@@ -41,13 +42,13 @@ fn open_to_others(at: &Path) -> Vec<String> {
 }
 
 #[test]
-fn nothing_is_open_to_others() {
+fn created_files_are_private_to_the_owner() {
     let directory = tempfile::tempdir().unwrap();
     let data_dir = directory.path().join("data");
     let mut child = start(&data_dir);
     child.kill().unwrap();
     child.wait().unwrap();
-    // As an older version made it.
+    // Modes as an older version created them.
     for path in [data_dir.join("store"), data_dir.clone()] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -69,7 +70,7 @@ fn nothing_is_open_to_others() {
     assert_eq!(open_to_others(&restored), Vec::<String>::new());
 }
 
-/// Everything below a path that is not of this user and group.
+/// Paths not owned by this user and group.
 fn of_others(at: &Path, owner: (u32, u32)) -> Vec<String> {
     let found = std::fs::symlink_metadata(at).unwrap();
     let (uid, gid) = (found.uid(), found.gid());
@@ -82,9 +83,9 @@ fn of_others(at: &Path, owner: (u32, u32)) -> Vec<String> {
     others
 }
 
-/// Only root can make files of somebody else: elsewhere there is nothing to see.
+/// Only root can create files for another user; without root the test does nothing.
 #[test]
-fn what_root_makes_belongs_to_the_owner_of_the_directory() {
+fn files_created_by_root_belong_to_the_owner_of_the_directory() {
     const OWNER: (u32, u32) = (4242, 4243);
     let directory = tempfile::tempdir().unwrap();
     if std::fs::metadata(directory.path()).unwrap().uid() != 0 {

@@ -1,15 +1,14 @@
-//! An account asks too often, by HTTP and by submission: both draw on one bucket; its operator's own hosts
-//! are not asked how often they come.
+//! The request rate limit of an account: the API and submission share one bucket; trusted relay hosts are exempt.
 
 use std::time::Duration;
 
 use postrider::config::OnOff;
-use smtp::answers::{Hook, HookVerdict, SaslCredentials, SessionHandler as _};
-use smtp::policy::SubmissionHandler;
+use smtp::handler::{Hook, HookVerdict, SaslCredentials, SessionHandler as _};
+use smtp::sending_handlers::SubmissionHandler;
 
 use crate::world::TestWorld;
 
-/// What submission says to one more recipient of a session that has logged in.
+/// Reply of submission to a further RCPT of an authenticated session.
 async fn recipient(world: &TestWorld) -> String {
     let recipient = Hook::RcptTo("a@dest.example".parse().unwrap());
     let submission = SubmissionHandler::new(world.world.intake.clone(), "postrider".to_owned());
@@ -26,7 +25,7 @@ async fn recipient(world: &TestWorld) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_bucket_for_both_doors() {
+async fn api_and_submission_share_one_rate_limit() {
     let world = TestWorld::start().await;
     let changes = world.reload_with(|config| {
         config.api.rate_limit = OnOff::On;
@@ -34,7 +33,7 @@ async fn one_bucket_for_both_doors() {
     });
     assert_eq!(changes.applied, ["api.rate_limit", "plans.dedicated.requests_per_second"]);
     let clock = &world.world.clock;
-    // The bucket is emptied by both: two at once, whoever asks.
+    // A full bucket holds two requests, one from each side here.
     clock.advance(Duration::from_secs(3_600));
     assert_eq!(world.call("GET", "/emails", "").await.0, 200);
     assert_eq!(recipient(&world).await, "granted");
@@ -42,7 +41,7 @@ async fn one_bucket_for_both_doors() {
     assert!(refused.starts_with("451 4.7.0 rate_limit_exceeded: "), "{refused}");
     let (status, body) = world.call("GET", "/emails", "").await;
     assert_eq!((status, body["error"]["code"].as_str()), (429, Some("rate_limit_exceeded")));
-    // A trusted host comes as often as it likes.
+    // A trusted host is not rate limited.
     for n in 0..5 {
         world.relay(&["a@dest.example"], &format!("message {n}")).await;
     }

@@ -1,4 +1,4 @@
-//! The operator changes the configuration while everything runs: what can change does so at once.
+//! Reload: settings that can change do so without a restart.
 
 use mail::recipient::RecipientState;
 use postrider::reload;
@@ -7,7 +7,7 @@ use crate::world::TestWorld;
 use crate::world::submit::dialog;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn delivery_is_paused_and_goes_on_without_a_restart() {
+async fn delivery_is_paused_and_resumed_without_a_restart() {
     let world = TestWorld::start().await;
     let before = world.relay(&["one@dest.example"], "before").await;
     world.wait(before, |e| e.recipients[0].state == RecipientState::Delivered).await;
@@ -15,7 +15,7 @@ async fn delivery_is_paused_and_goes_on_without_a_restart() {
     assert_eq!(changes, reload::ConfigChanges { applied: vec!["delivery.paused"], needs_restart: Vec::new() });
     let id = world.relay(&["one@dest.example"], "meanwhile").await;
     let trace = world.world.worker.trace_email(id).await.unwrap();
-    assert!(trace.waits[0].cause == queue::operate::WaitCause::Paused, "{:?}", trace.waits);
+    assert!(trace.waits[0].cause == queue::queue_admin::WaitCause::Paused, "{:?}", trace.waits);
     assert_eq!(world.reload("").applied, ["delivery.paused"]);
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     let taken = world.sink.wait_for(2).await;
@@ -24,7 +24,7 @@ async fn delivery_is_paused_and_goes_on_without_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn networks_and_limits_hold_for_the_next_session() {
+async fn changed_networks_and_limits_apply_to_the_next_session() {
     let world = TestWorld::start().await;
     assert!(dialog(world.relay, &[]).await[0].starts_with("220 "));
     world.reload("[submission]\nmessage_bytes_max = 1000\n");

@@ -1,4 +1,4 @@
-//! Who sends by SMTP and asks to be told (RFC 3461) is told: that mail was handed on, that it is late.
+//! DSNs for SMTP senders (RFC 3461): success, delay and failure.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::world::sink::Behaviour;
 use crate::world::submit;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_for_success_hears_that_the_next_host_has_it() {
+async fn notify_success_reports_relayed_mail() {
     let world = TestWorld::start().await;
     let wish = " NOTIFY=SUCCESS ORCPT=rfc822;one@dest.example";
     world.relay_with(&["one@dest.example"], wish, "hello").await;
@@ -23,7 +23,7 @@ async fn who_asks_for_success_hears_that_the_next_host_has_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_for_delay_hears_once_that_it_is_late() {
+async fn notify_delay_sends_one_delay_dsn() {
     let world = TestWorld::start().await;
     world.sink.script("slow@dest.example", &vec![Behaviour::AtRcpt("451 4.2.1 come back"); 10]);
     let id = world.relay_with(&["slow@dest.example"], " NOTIFY=DELAY", "patience").await;
@@ -34,7 +34,7 @@ async fn who_asks_for_delay_hears_once_that_it_is_late() {
         world.world.clock.advance(Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(1));
     }
     world.wait(id, |email| email.recipients[0].state == RecipientState::Delivered).await;
-    // Of ten times that it was put off, the first after four hours was told.
+    // Ten deferrals, but only the first one after four hours causes a delay DSN.
     let taken = world.sink.wait_for(2).await;
     let reports: Vec<_> = taken.iter().filter(|taken| taken.recipient == "ada@acme.example").collect();
     assert_eq!((reports.len(), taken.len()), (1, 2));
@@ -45,7 +45,7 @@ async fn who_asks_for_delay_hears_once_that_it_is_late() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_that_fail_are_told_in_one_report() {
+async fn a_thousand_failures_are_reported_in_one_dsn() {
     let world = TestWorld::start().await;
     let names: Vec<String> =
         (0..1_000).map(|n| format!("gone{n}@{}.example", ["dest", "other", "slow"][n % 3])).collect();
@@ -65,7 +65,7 @@ async fn a_thousand_that_fail_are_told_in_one_report() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_report_waits_for_who_is_tried_soon_and_for_nobody_else() {
+async fn a_dsn_waits_for_attempts_due_soon_and_no_longer() {
     let world = TestWorld::start().await;
     let gone = [Behaviour::AtRcpt("550 5.1.1 user unknown")];
     world.sink.script("gone@dest.example", &gone);
@@ -73,7 +73,7 @@ async fn a_report_waits_for_who_is_tried_soon_and_for_nobody_else() {
     let late = [vec![Behaviour::AtRcpt("451 4.2.1 come back"); 2], gone.to_vec()].concat();
     world.sink.script("late@other.example", &late);
     let id = world.relay(&["gone@dest.example", "soon@other.example", "late@other.example"], "hello").await;
-    // The second attempt comes after a minute: it is waited for. The third comes after five more: it is not.
+    // The second attempt is due in a minute: the DSN waits for it. The third is due five minutes later: it does not.
     world.wait(id, |email| email.recipients.iter().all(|r| r.attempts == 1)).await;
     world.world.clock.advance(Duration::from_secs(75));
     world.wait(id, |email| email.recipients[1].state.is_terminal()).await;
@@ -88,7 +88,7 @@ async fn a_report_waits_for_who_is_tried_soon_and_for_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_told_yet_is_told_once_after_a_restart() {
+async fn a_pending_dsn_is_sent_once_after_a_restart() {
     let world = TestWorld::start().await;
     world.sink.script("gone@dest.example", &[Behaviour::AtRcpt("550 5.1.1 user unknown")]);
     let again = Behaviour::AtRcpt("451 4.2.1 come back");
@@ -105,12 +105,12 @@ async fn what_is_not_told_yet_is_told_once_after_a_restart() {
     let world = world.restart("").await;
     world.world.clock.advance(Duration::from_secs(3600));
     let emails = store::email::list(&world.world.store, world.account, None, 10).await.unwrap();
-    assert_eq!((emails.len(), world.sink.taken().len()), (2, 1), "told once");
+    assert_eq!((emails.len(), world.sink.taken().len()), (2, 1), "one DSN");
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_sends_with_smtputf8_gets_a_report_in_utf8() {
+async fn a_sender_with_smtputf8_gets_a_dsn_in_utf8() {
     let world = TestWorld::start().await;
     // The sink does not offer SMTPUTF8.
     let lines = [
@@ -135,7 +135,7 @@ async fn who_sends_with_smtputf8_gets_a_report_in_utf8() {
     world.end().await;
 }
 
-/// What the recipient's host sends back to a return path, and what we answer.
+/// Sends a bounce from the recipient's host to a return path. Returns the last reply.
 async fn comes_back(world: &TestWorld, return_path: &str) -> String {
     let report = "From: MAILER-DAEMON@mx.dest.example\r\nSubject: Undelivered Mail Returned to Sender\r\n\
         Content-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n\
@@ -148,7 +148,7 @@ async fn comes_back(world: &TestWorld, return_path: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_sent_it_hears_once_of_a_bounce_that_comes_late() {
+async fn a_late_bounce_is_reported_once_to_the_sender() {
     let world = TestWorld::start().await;
     let orcpt = " ORCPT=rfc822;one@alias.example";
     let id = world.relay_with(&["one@dest.example"], orcpt, "told").await;
@@ -158,15 +158,15 @@ async fn who_sent_it_hears_once_of_a_bounce_that_comes_late() {
     }
     let paths: Vec<String> = world.sink.wait_for(2).await.into_iter().map(|taken| taken.sender).collect();
     for path in paths.iter().chain(&paths) {
-        let said = comes_back(&world, path).await;
-        assert!(said.starts_with("250 "), "{said}");
+        let reply = comes_back(&world, path).await;
+        assert!(reply.starts_with("250 "), "{reply}");
     }
     for id in [id, quiet] {
         world.wait(id, |email| email.recipients[0].state == RecipientState::Bounced).await;
     }
-    let reported = |taken: &crate::world::sink::Taken| taken.recipient == "ada@acme.example";
+    let reported = |taken: &crate::world::sink::ReceivedMessage| taken.recipient == "ada@acme.example";
     let report = world.sink.wait_for(3).await.into_iter().find(reported).unwrap();
-    assert_eq!(report.sender, "", "nobody answers it");
+    assert_eq!(report.sender, "", "null sender");
     for line in [
         "Original-Recipient: rfc822;one@alias.example\r\nFinal-Recipient: rfc822; one@dest.example\r\nAction: failed\r\nStatus: 5.1.1\r\n",
         "Remote-MTA: dns; inside.example\r\nDiagnostic-Code: smtp; 550 5.1.1 user unknown\r\n",
@@ -174,7 +174,7 @@ async fn who_sent_it_hears_once_of_a_bounce_that_comes_late() {
     ] {
         assert!(report.content.contains(line), "{line}: {}", report.content);
     }
-    // One more email, and it is seen that nothing else was sent.
+    // A last email proves that no second DSN was sent before it.
     world.relay(&["three@other.example"], "last").await;
     let taken = world.sink.wait_for(4).await;
     assert_eq!((taken.len(), taken.iter().filter(|one| reported(one)).count()), (4, 1));

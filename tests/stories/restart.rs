@@ -1,4 +1,4 @@
-//! The server is stopped and started: nothing is lost, nothing is sent twice.
+//! Stop and start: nothing is lost, nothing is sent twice.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::world::TestWorld;
 use crate::world::sink::Behaviour;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_is_delivered_after_a_restart() {
+async fn queued_mail_is_delivered_after_a_restart() {
     let world = TestWorld::start_with("paused = true\n").await;
     let mut ids = Vec::new();
     for n in 0..10 {
@@ -24,7 +24,7 @@ async fn what_waits_is_delivered_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_put_off_waits_on_after_a_restart() {
+async fn deferred_mail_keeps_its_retry_time_over_a_restart() {
     let world = TestWorld::start().await;
     world.sink.script("grey@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let id = world.relay(&["grey@dest.example"], "later").await;
@@ -51,7 +51,7 @@ async fn a_queue_larger_than_memory_is_delivered_from_disk() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_cut_off_after_the_final_dot_is_booked_as_unconfirmed() {
+async fn an_attempt_cut_after_the_final_dot_is_recorded_as_unconfirmed() {
     let world = TestWorld::start().await;
     world.sink.script("slow@dest.example", &[Behaviour::StallAfterDot]);
     world.sink.script("stuck@slow.example", &[Behaviour::Stall]);
@@ -63,17 +63,17 @@ async fn what_is_cut_off_after_the_final_dot_is_booked_as_unconfirmed() {
     let attempts = store::attempt::list(&world.world.store, world.account, id, 10).await.unwrap();
     assert_eq!(attempts.len(), 1, "{attempts:#?}");
     let error = attempts[0].error.as_deref().unwrap_or_default();
-    assert!(error.starts_with("it may have arrived") && error.contains("stopped"), "{error}");
+    assert!(error.starts_with("it may have arrived") && error.contains("shut down"), "{error}");
     assert_eq!(world.email(id).await.recipients[0].state, RecipientState::Deferred);
     let email = world.wait(untried, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    assert_eq!(email.recipients[0].attempts, 1, "what was cut off before it could arrive counts for nothing");
+    assert_eq!(email.recipients[0].attempts, 1, "an attempt cut before its content was sent does not count");
     world.world.clock.advance(Duration::from_secs(75));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_cannot_be_read_holds_up_no_other() {
+async fn a_corrupt_task_does_not_block_others() {
     let world = TestWorld::start_with("paused = true\n").await;
     let lost = world.relay(&["one@dest.example"], "damaged").await;
     let id = world.relay(&["one@dest.example"], "behind it").await;

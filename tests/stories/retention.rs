@@ -1,4 +1,4 @@
-//! What is old is forgotten, message and history; what is still in the queue is not.
+//! Retention: old emails are purged with their history; queued ones are not.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use mail::recipient::RecipientState;
 use crate::world::TestWorld;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_thirty_days_an_email_is_forgotten() {
+async fn an_email_is_purged_after_thirty_days() {
     let world = TestWorld::start().await;
     let id = world.relay(&["one@dest.example"], "old").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;

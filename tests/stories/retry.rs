@@ -1,4 +1,4 @@
-//! A destination says "not now": the message waits as long as the schedule says, and goes then.
+//! A temporary failure: the message waits as the retry schedule says and is then tried again.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::world::TestWorld;
 use crate::world::sink::Behaviour;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_4yz_is_tried_again_when_it_is_due() {
+async fn a_4yz_is_retried_on_schedule() {
     let world = TestWorld::start().await;
     world.sink.script("grey@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let id = world.relay(&["grey@dest.example"], "later").await;
@@ -29,7 +29,7 @@ async fn a_4yz_is_tried_again_when_it_is_due() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_cut_after_the_final_dot_is_booked_as_unconfirmed() {
+async fn a_connection_cut_after_the_final_dot_is_recorded_as_unconfirmed() {
     let world = TestWorld::start().await;
     world.sink.script("cut@dest.example", &[Behaviour::CutAfterDot]);
     let id = world.relay(&["cut@dest.example"], "maybe").await;
@@ -40,12 +40,12 @@ async fn a_connection_cut_after_the_final_dot_is_booked_as_unconfirmed() {
     assert_eq!(events[1].detail["delay"]["unconfirmed"], true);
     world.world.clock.advance(Duration::from_secs(75));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    assert_eq!(world.sink.taken().len(), 2, "at least once to the network");
+    assert_eq!(world.sink.taken().len(), 2, "delivery over SMTP is at-least-once");
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dns_trouble_puts_off_and_does_not_bounce() {
+async fn dns_failure_defers_and_does_not_bounce() {
     let world = TestWorld::start().await;
     world.names.set("$SERVFAIL broken.example. MX\n");
     let id = world.relay(&["one@broken.example"], "later").await;

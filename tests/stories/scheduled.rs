@@ -1,5 +1,5 @@
-//! Scheduled emails go when it is time: signed and dated then, also after a restart; those that may not go
-//! are held, and of a cancellation at the same moment one wins.
+//! Scheduled emails are sent at their time, also after a restart, and are signed and dated then. Emails that must not
+//! be sent are held. Of a concurrent release and cancellation exactly one wins.
 
 use std::time::Duration;
 
@@ -25,14 +25,14 @@ async fn schedule(world: &TestWorld, to: &str, after: Duration) -> EmailId {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_goes_when_it_is_time_and_not_before() {
+async fn a_scheduled_email_is_sent_at_its_time_and_not_before() {
     let world = TestWorld::start().await;
     let id = schedule(&world, "b@dest.example", HOUR).await;
     let moved = schedule(&world, "c@dest.example", 3 * HOUR).await;
     let at = (world.world.clock.now() + HOUR + HOUR / 2).to_string();
     let (status, _) = world.call("PATCH", &format!("/emails/{moved}"), &json!({"scheduled_at": at}).to_string()).await;
     assert_eq!(status, 200);
-    // What waits lies on disk.
+    // The schedule is stored.
     let world = world.restart("").await;
     assert_eq!(EmailRollup::from_recipients(&world.email(id).await.recipients).status, EmailStatus::Scheduled);
     assert!(world.sink.taken().is_empty());
@@ -56,7 +56,7 @@ async fn it_goes_when_it_is_time_and_not_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_not_be_sent_when_it_is_due_is_held_and_then_fails() {
+async fn a_scheduled_email_of_a_suspended_account_is_held_and_then_fails() {
     let world = TestWorld::start().await;
     let id = schedule(&world, "b@dest.example", HOUR).await;
     world.suspend(true).await;
@@ -66,7 +66,7 @@ async fn what_may_not_be_sent_when_it_is_due_is_held_and_then_fails() {
     world.suspend(false).await;
     world.world.clock.advance(Duration::from_secs(301));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    // Two days later it is given up.
+    // Delivery is given up after two days.
     let lost = schedule(&world, "c@dest.example", HOUR).await;
     world.suspend(true).await;
     world.world.clock.advance(49 * HOUR);
@@ -76,7 +76,7 @@ async fn what_may_not_be_sent_when_it_is_due_is_held_and_then_fails() {
     world.end().await;
 }
 
-/// Whether it was cancelled in time.
+/// Returns whether the cancellation was in time.
 async fn cancel(world: &TestWorld, id: EmailId) -> bool {
     let (status, answer) = world.call("POST", &format!("/emails/{id}/cancel"), "").await;
     match status {
@@ -87,7 +87,7 @@ async fn cancel(world: &TestWorld, id: EmailId) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_release_and_cancellation_one_wins() {
+async fn of_concurrent_release_and_cancellation_one_wins() {
     let world = TestWorld::start().await;
     let mut ids = Vec::new();
     for n in 0..40 {

@@ -1,4 +1,4 @@
-//! What a client asks by `Service-*` fields is done, and no field of them goes out.
+//! `Service-*` header fields: each option takes effect, and no such field is sent on.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::world::TestWorld;
 use crate::world::submit::dialog;
 
-/// Hands in a message with these header fields; gives the reply to the final dot.
+/// Submits a message with these header fields. Returns the reply to the final dot.
 async fn say(world: &TestWorld, to: &str, message: &str) -> String {
     let rcpt = format!("RCPT TO:<{to}>");
     let content = format!("From: Ada <ada@acme.example>\r\nTo: {to}\r\n{}\r\n.", message.replace('\n', "\r\n"));
@@ -24,14 +24,14 @@ fn id_of(reply: &str) -> EmailId {
     reply.strip_prefix("250 2.0.0 OK ").unwrap_or_else(|| panic!("{reply}")).parse().unwrap()
 }
 
-/// Waits until an email is delivered; gives what the destination took last.
+/// Waits until an email is delivered. Returns the content that the destination received last.
 async fn delivered(world: &TestWorld, id: EmailId) -> String {
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.sink.taken().last().unwrap().content.clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tags_and_category_are_kept_and_the_link_is_put_in() {
+async fn tags_and_category_are_stored_and_the_unsubscribe_link_is_inserted() {
     let world = TestWorld::start().await;
     let reply = say(
         &world,
@@ -51,7 +51,7 @@ async fn tags_and_category_are_kept_and_the_link_is_put_in() {
     assert!(message.contains("List-Unsubscribe-Post: List-Unsubscribe=One-Click"), "{message}");
     let link = message.split("leave: ").nth(1).unwrap().trim();
     assert!(link.starts_with("http") && message.contains(&format!("List-Unsubscribe: <{link}>")), "{message}");
-    // What is signed is what went out: the fields of the list among it (RFC 8058 4).
+    // The list fields are covered by the DKIM signature (RFC 8058 4).
     let signature = message.split("DKIM-Signature:").nth(1).unwrap();
     assert!(signature.contains("List-Unsubscribe-Post"), "{message}");
     let token = link.rsplit_once("/u/").unwrap().1;
@@ -66,7 +66,7 @@ async fn tags_and_category_are_kept_and_the_link_is_put_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_template_makes_the_message() {
+async fn service_template_renders_the_message() {
     let world = TestWorld::start().await;
     let template = json!({
         "name": "Welcome", "alias": "welcome", "subject": "Hi {{name}}", "category": "product",
@@ -89,7 +89,7 @@ async fn a_template_makes_the_message() {
     assert!(delivered(&world, own).await.contains("Subject: mine\r\n"));
     for (fields, start) in [
         ("Service-Template: nobody\n", "550 5.6.0 not_found: Service-Template: "),
-        ("Service-Template: welcome\n", "550 5.6.0 Service-Variables: The template needs the variable `name`"),
+        ("Service-Template: welcome\n", "550 5.6.0 Service-Variables: The template variable `name` is missing"),
     ] {
         let reply = say(&world, "g@dest.example", &format!("{fields}\n\n")).await;
         assert!(reply.starts_with(start), "{reply}");
@@ -98,7 +98,7 @@ async fn a_template_makes_the_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_sends_once() {
+async fn an_idempotency_key_sends_once() {
     let world = TestWorld::start().await;
     let first = say(&world, "b@dest.example", "Message-ID: <1@x>\nService-Idempotency-Key: k\n\nhi\n").await;
     let again = say(&world, "b@dest.example", "Message-ID: <2@x>\nService-Idempotency-Key: k\n\nhi\n").await;
@@ -106,7 +106,7 @@ async fn a_key_sends_once() {
     let other = say(&world, "b@dest.example", "Service-Idempotency-Key: k\n\nho\n").await;
     assert!(other.starts_with("550 5.7.1 idempotency_conflict: "), "{other}");
     delivered(&world, id_of(&first)).await;
-    // Of many at the same moment one sends; the others are told the same, or to come again.
+    // Of concurrent messages one sends; the others get the same reply or a temporary failure.
     let many = (0..10).map(|_| say(&world, "c@dest.example", "Service-Idempotency-Key: m\n\nhi\n"));
     let replies = futures_util::future::join_all(many).await;
     let done: Vec<_> = replies.iter().filter(|reply| reply.starts_with("250 ")).collect();
@@ -117,7 +117,7 @@ async fn a_key_sends_once() {
     let world = world.restart("").await;
     assert_eq!(say(&world, "b@dest.example", "Service-Idempotency-Key: k\n\nhi\n").await, first);
     world.world.clock.advance(Duration::from_secs(24 * 3600));
-    // The key may be forgotten this very moment: then one comes again, as one is told.
+    // The expired key may be purged at this very moment, which conflicts: retry, as the reply says.
     let anew = loop {
         let reply = say(&world, "b@dest.example", "Service-Idempotency-Key: k\n\nhi\n").await;
         if !reply.starts_with("451 4.3.0 ") {
@@ -131,7 +131,7 @@ async fn a_key_sends_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_waits_for_its_time() {
+async fn service_scheduled_at_schedules_the_email() {
     let world = TestWorld::start().await;
     let at = world.world.clock.now() + Duration::from_secs(3600);
     let field = format!("Service-Scheduled-At: {at}\n");
@@ -141,7 +141,7 @@ async fn it_waits_for_its_time() {
     let reply = say(&world, "b@dest.example", &format!("{field}{file}\nx\n")).await;
     assert!(reply.starts_with("550 5.6.0 Service-Scheduled-At: attachments"), "{reply}");
     let reply = say(&world, "b@dest.example", "Service-Scheduled-At: 2000-01-01T00:00:00Z\n\nhi\n").await;
-    assert_eq!(reply, "550 5.6.0 scheduled_at: must lie in the future");
+    assert_eq!(reply, "550 5.6.0 scheduled_at: must be in the future");
     world.world.clock.advance(Duration::from_secs(3601));
     let message = delivered(&world, id).await;
     assert!(message.contains("DKIM-Signature:") && !message.contains("Service-"), "{message}");
@@ -149,24 +149,24 @@ async fn it_waits_for_its_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_will_not_do_is_refused_by_name() {
+async fn invalid_service_fields_are_refused_by_name() {
     let world = TestWorld::start().await;
     for (fields, start) in [
-        ("Service-Tag: a=b\n", "550 5.6.0 Service-Tag: no such field; there are Service-Idempotency-Key, "),
-        ("Service-Tags: a=b\nSERVICE-TAGS : a=c\n", "550 5.6.0 Service-Tags: stands more than once"),
+        ("Service-Tag: a=b\n", "550 5.6.0 Service-Tag: unknown field; the fields are Service-Idempotency-Key, "),
+        ("Service-Tags: a=b\nSERVICE-TAGS : a=c\n", "550 5.6.0 Service-Tags: occurs more than once"),
         ("Service-Unsubscribe: perhaps\n", "550 5.6.0 Service-Unsubscribe: must be true or false"),
     ] {
         let reply = say(&world, "b@dest.example", &format!("{fields}\nhi\n")).await;
         assert!(reply.starts_with(start), "{reply}");
     }
-    // Behind the header it is text.
+    // In the body it is plain text.
     let id = id_of(&say(&world, "b@dest.example", "Subject: x\n\nService-Nothing: y\n").await);
     assert!(delivered(&world, id).await.contains("Service-Nothing: y"));
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_keep_the_rules_of_the_api() {
+async fn attachments_obey_the_rules_of_the_api() {
     let world = TestWorld::start().await;
     let file = "Content-Disposition: attachment; filename*0=\"a.e\"; filename*1=xe\n\nMZ\n";
     let reply = say(&world, "b@dest.example", file).await;
@@ -179,12 +179,12 @@ async fn files_keep_the_rules_of_the_api() {
     assert_eq!(reply, "550 5.6.0 attachment `a.pdf`: a message may have at most 10 attachments");
     let id = id_of(&say(&world, "b@dest.example", &parts(10)).await);
     delivered(&world, id).await;
-    // Of the others nothing was kept.
+    // Refused messages were not stored.
     assert_eq!(world.sink.taken().len(), 1);
     world.end().await;
 }
 
-/// Hands in a message with these parameters of MAIL; gives the reply to the final dot.
+/// Submits a message with these MAIL parameters. Returns the reply to the final dot.
 async fn say_with(world: &TestWorld, parameters: &str) -> String {
     let mail = format!("MAIL FROM:<ada@acme.example> {parameters}");
     let content = "From: Ada <ada@acme.example>\r\nTo: b@dest.example\r\nSubject: when\r\n\r\nx\r\n.";
@@ -193,7 +193,7 @@ async fn say_with(world: &TestWorld, parameters: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_envelope_says_when_as_well() {
+async fn envelope_parameters_schedule_expire_and_prioritize() {
     let world = TestWorld::start().await;
     let held = id_of(&say_with(&world, "HOLDFOR=3600").await);
     let email = world.email(held).await;
@@ -202,23 +202,23 @@ async fn the_envelope_says_when_as_well() {
     delivered(&world, pressing).await;
     let email = world.email(pressing).await.email;
     assert_eq!(email.expires_in, Some(Duration::from_secs(600)));
-    assert_eq!(email.class(), TaskClass::Newsletter, "its sender finds it the least pressing");
-    // The next host is told, with the time that is left.
-    let told = world.sink.taken().pop().unwrap().parameters;
-    let (by, priority) = told.split_once(' ').unwrap();
+    assert_eq!(email.class(), TaskClass::Newsletter, "lowest priority");
+    // DELIVERBY is passed to the next host with the remaining time.
+    let parameters = world.sink.taken().pop().unwrap().parameters;
+    let (by, priority) = parameters.split_once(' ').unwrap();
     let left: u64 = by.strip_prefix("BY=").and_then(|by| by.strip_suffix(";R")).unwrap().parse().unwrap();
-    assert!((500..=600).contains(&left) && priority == "MT-PRIORITY=-3", "{told}");
+    assert!((500..=600).contains(&left) && priority == "MT-PRIORITY=-3", "{parameters}");
     let late = id_of(&say_with(&world, "BY=-30;N").await);
     delivered(&world, late).await;
-    let told = world.sink.taken().pop().unwrap().parameters;
-    let late: i64 = told.strip_prefix("BY=").and_then(|by| by.strip_suffix(";N")).unwrap().parse().unwrap();
-    assert!((-130..=-30).contains(&late), "{told}");
+    let parameters = world.sink.taken().pop().unwrap().parameters;
+    let late: i64 = parameters.strip_prefix("BY=").and_then(|by| by.strip_suffix(";N")).unwrap().parse().unwrap();
+    assert!((-130..=-30).contains(&late), "{parameters}");
     let pressing = id_of(&say_with(&world, "MT-PRIORITY=6").await);
     delivered(&world, pressing).await;
     assert_eq!(world.email(pressing).await.email.class(), TaskClass::Expiring);
     for (parameter, said) in [
-        ("HOLDUNTIL=2001-01-01T00:00:00Z", "501 5.5.4 HOLDUNTIL must lie in the future"),
-        ("HOLDUNTIL=9000-01-01T00:00:00Z", "501 5.5.4 HOLDUNTIL must lie within a year"),
+        ("HOLDUNTIL=2001-01-01T00:00:00Z", "501 5.5.4 HOLDUNTIL must be in the future"),
+        ("HOLDUNTIL=9000-01-01T00:00:00Z", "501 5.5.4 HOLDUNTIL must be within a year"),
         ("HOLDFOR=31622401", "501 5.5.4 Bad value of HOLDFOR"),
     ] {
         let mail = format!("MAIL FROM:<ada@acme.example> {parameter}");
@@ -230,7 +230,7 @@ async fn the_envelope_says_when_as_well() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_its_time_is_up_for_is_not_sent_any_more() {
+async fn an_expired_email_is_not_sent() {
     let world = TestWorld::start().await;
     let worker = &world.world.worker;
     let destination = Destination::Domain("dest.example".parse().unwrap());
@@ -238,15 +238,15 @@ async fn what_its_time_is_up_for_is_not_sent_any_more() {
     let since = world.world.clock.now();
     worker.order_destination(&destination, |s| s.suspension = Some(suspended(since))).await.unwrap();
     let code = id_of(&say_with(&world, "BY=600;R").await);
-    let letter = id_of(&say_with(&world, "MT-PRIORITY=0").await);
+    let patient = id_of(&say_with(&world, "MT-PRIORITY=0").await);
     world.world.clock.advance(Duration::from_secs(900));
     worker.order_destination(&destination, |standing| standing.suspension = None).await.unwrap();
-    delivered(&world, letter).await;
+    delivered(&world, patient).await;
     let email = world.wait(code, |e| e.recipients[0].state.is_terminal()).await;
     assert_eq!(email.recipients[0].state, RecipientState::Failed);
     let events = store::event::list(&world.world.store, world.account, code, 10).await.unwrap();
     assert_eq!(events.last().unwrap().detail["failure"]["reason"], "expired");
-    // The letter, and the report that the code was not sent.
+    // The other email, and the DSN about the expired one.
     let taken = world.sink.wait_for(2).await;
     assert!(taken.iter().all(|taken| taken.recipient == "b@dest.example" || taken.sender.is_empty()));
     assert_eq!(taken.iter().filter(|taken| taken.recipient == "b@dest.example").count(), 1);

@@ -1,4 +1,4 @@
-//! One destination does not answer: all others get their mail as if it were not there.
+//! One destination does not reply: mail to all others is not delayed.
 
 use crate::world::TestWorld;
 use crate::world::sink::Behaviour;
@@ -18,7 +18,7 @@ async fn a_destination_that_stalls_delays_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn any_number_of_slow_destinations_leaves_room_in_memory_for_the_next() {
+async fn slow_destinations_leave_memory_for_others() {
     let world = TestWorld::start_with("tasks_in_memory_max = 100\n").await;
     for slow in ["slow.example", "other.example"] {
         let to = format!("tar@{slow}");

@@ -1,13 +1,13 @@
-//! Mail of some accounts leaves from addresses of their own, and new addresses get known to a provider little by
-//! little: what is too much waits, or leaves from where it always did.
+//! Source pools: mail of some accounts is sent from addresses of their own. New addresses are warmed up: mail over the
+//! daily limit waits, or is sent from another pool.
 
 use std::time::Duration;
 
-use mail::given_name::PoolName;
 use mail::id::EmailId;
 use mail::pool::WarmUpOverride;
 use mail::recipient::RecipientState;
-use queue::operate::WaitCause;
+use mail::slug::PoolName;
+use queue::queue_admin::WaitCause;
 use serde_json::json;
 
 use crate::deadlines::code_for;
@@ -17,7 +17,7 @@ const TWO: &str = "source_addresses = [\"127.0.0.1\"]\n\
     [[delivery.pools]]\nname = \"paid\"\naddresses = [\"127.0.0.21\"]\nplans = [\"dedicated\"]\n\
     hostname = \"out2.postrider.example\"\n\
     [[delivery.pools]]\nname = \"theirs\"\naddresses = [\"127.0.0.31\", \"127.0.0.32\"]\n";
-/// A warm-up whose first day lies ahead is at its first day: two messages an hour.
+/// A warm-up with its start in the future counts as its first day: 48 messages a day, two an hour.
 const WARMING: &str = "[[delivery.pools]]\nname = \"new\"\naddresses = [\"127.0.0.41\"]\nplans = [\"dedicated\"]\n\
     warm_up = \"2400-01-01\"\nwarm_up_messages = [48, 480]\n";
 
@@ -29,7 +29,7 @@ async fn delivered(world: &TestWorld, id: EmailId) {
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
 }
 
-/// Where the messages came from, in the order of their recipients.
+/// Source addresses of the received messages, ordered by recipient.
 fn sources(world: &TestWorld) -> Vec<String> {
     let mut taken = world.sink.taken();
     taken.sort_by(|one, other| one.recipient.cmp(&other.recipient));
@@ -63,7 +63,7 @@ async fn mail_leaves_from_the_pool_of_the_plan_or_of_the_account() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_warm_up_lets_little_go_and_says_what_the_rest_waits_for() {
+async fn a_warm_up_limits_mail_and_explains_the_wait() {
     let world = TestWorld::start_with(WARMING).await;
     let worker = &world.world.worker;
     delivered(&world, world.relay(&["1@dest.example"], "the first").await).await;
@@ -92,7 +92,7 @@ async fn a_warm_up_lets_little_go_and_says_what_the_rest_waits_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_too_much_for_a_warm_up_leaves_from_another_pool() {
+async fn mail_over_the_warm_up_limit_spills_over_to_another_pool() {
     let more = format!("source_addresses = [\"127.0.0.11\"]\n{WARMING}spill_over = \"default\"\n");
     let world = TestWorld::start_with(&more).await;
     for n in 1..=4 {
@@ -106,7 +106,7 @@ async fn what_is_too_much_for_a_warm_up_leaves_from_another_pool() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_for_a_warm_up_leaves_from_the_pool_that_is_ordered_for_it() {
+async fn mail_waiting_for_a_warm_up_moves_to_a_newly_assigned_pool() {
     let more = format!("{WARMING}[[delivery.pools]]\nname = \"theirs\"\naddresses = [\"127.0.0.31\"]\n");
     let world = TestWorld::start_with(&more).await;
     delivered(&world, world.relay(&["1@dest.example"], "the first").await).await;
@@ -118,7 +118,7 @@ async fn what_waits_for_a_warm_up_leaves_from_the_pool_that_is_ordered_for_it() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_worth_something_only_for_a_time_goes_first_while_a_pool_is_warmed_up() {
+async fn expiring_mail_is_sent_first_during_a_warm_up() {
     let world = TestWorld::start_with(WARMING).await;
     let mut zone = ZONE.to_owned();
     for domain in ["one", "two", "three", "four"] {
@@ -139,7 +139,7 @@ async fn what_is_worth_something_only_for_a_time_goes_first_while_a_pool_is_warm
     }
     world.world.clock.advance(Duration::from_secs(1_801));
     delivered(&world, code).await;
-    assert_eq!(world.sink.taken().len(), 2, "it went first");
+    assert_eq!(world.sink.taken().len(), 2, "the expiring email is sent first");
     for count in 3..=5 {
         world.world.clock.advance(Duration::from_secs(1_801));
         world.sink.wait_for(count).await;

@@ -1,5 +1,5 @@
-//! Two nodes over one PostgreSQL, and an operator who speaks to one of them: what is ordered there holds at the other, and
-//! goes on when the first one dies.
+//! Queue administration on two nodes over one PostgreSQL: commands and overrides given to one node apply on the other
+//! and survive the first node's death.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use mail::destination::{Destination, PaceOverride};
 use mail::id::EmailId;
 use mail::recipient::RecipientState;
 use postrider::config::Config;
-use queue::operate::WaitCause;
-use queue::order::QueueCommand;
+use queue::queue_admin::WaitCause;
+use queue::queue_command::QueueCommand;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::database::Server;
@@ -17,7 +17,7 @@ use crate::operator::{carried_out, suspend, to};
 use crate::world::sink::{Behaviour, Sink};
 use crate::world::{PATIENCE, TestWorld};
 
-/// A node with a runtime of its own: without it nothing of the node runs any more, from one moment to the next.
+/// A node with a runtime of its own; shutting the runtime down stops everything of the node at once, like a crash.
 struct Mortal {
     node: Arc<TestWorld>,
     runtime: Runtime,
@@ -30,7 +30,7 @@ impl Mortal {
         Self { node: node.await.unwrap(), runtime }
     }
 
-    /// Does something at the node, as whoever is connected to it.
+    /// Runs work on the node's runtime.
     async fn at<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
         &self,
         work: impl FnOnce(Arc<TestWorld>) -> F,
@@ -38,7 +38,7 @@ impl Mortal {
         self.runtime.spawn(work(Arc::clone(&self.node))).await.unwrap()
     }
 
-    /// Its data stays until the test is over: others have its key.
+    /// Kills the node. Its data directory is kept until the end of the test, since the other node uses its key.
     fn die(self) -> Arc<TestWorld> {
         self.runtime.shutdown_background();
         self.node
@@ -58,14 +58,14 @@ async fn cause(node: &TestWorld, id: EmailId) -> Option<WaitCause> {
     node.world.worker.trace_email(id).await.unwrap().waits.into_iter().next().map(|waiting| waiting.cause)
 }
 
-/// How many messages a second a node may send to the hosts of dest.example.
+/// The node's share of the rate to the hosts of dest.example, in messages per second.
 fn rate(node: &TestWorld) -> Option<f64> {
     let standings = node.world.worker.ready_queue_statuses();
     standings.iter().find(|site| site.name == "10 mx.dest.example").and_then(|site| site.messages_per_second)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_ordered_at_one_node_holds_at_the_other_and_outlives_it() {
+async fn commands_given_to_one_node_apply_on_the_other_and_survive_the_first() {
     const GREYLISTED: &str = "451 4.7.1 greylisted";
     let server = Server::start(&[]);
     let (url, sink) = (server.database(), Sink::start().await);
@@ -73,17 +73,17 @@ async fn what_is_ordered_at_one_node_holds_at_the_other_and_outlives_it() {
     let one = Mortal::start(url.clone(), move |config| config.delivery.port = port).await;
     let two = TestWorld::node(&url, Some(&one.node), |config| config.delivery.port = port).await;
 
-    // Mail that each of them has.
+    // One deferred email on each node.
     for address in ["one@dest.example", "two@dest.example"] {
         sink.script(address, &[Behaviour::AtRcpt(GREYLISTED)]);
     }
     let at_one = one.at(|node| async move { node.relay(&["one@dest.example"], "at one").await }).await;
     let at_two = two.relay(&["two@dest.example"], "at two").await;
     for id in [at_one, at_two] {
-        until("it is tried", async || two.email(id).await.recipients[0].state == RecipientState::Deferred).await;
+        until("deferred", async || two.email(id).await.recipients[0].state == RecipientState::Deferred).await;
     }
 
-    // Hosts, a domain, and mail in the queue: all ordered at the first.
+    // A host, a domain and queued mail: all commands are given to the first node.
     let hosts = Destination::MailHost("dest.example".parse().unwrap());
     let domain = Destination::Domain("other.example".parse().unwrap());
     let (paced, suspended) = (hosts.clone(), domain.clone());
@@ -97,29 +97,29 @@ async fn what_is_ordered_at_one_node_holds_at_the_other_and_outlives_it() {
             worker.destination_orders()
         })
         .await;
-    until("the other knows of it", async || two.world.worker.destination_orders() == ordered).await;
-    until("it is held there", async || cause(&two, at_two).await == Some(WaitCause::Held)).await;
-    until("each has its part", async || rate(&two) == Some(200.0)).await;
+    until("the other node has the overrides", async || two.world.worker.destination_orders() == ordered).await;
+    until("the email is held on the other node", async || cause(&two, at_two).await == Some(WaitCause::Held)).await;
+    until("each node has its share", async || rate(&two) == Some(200.0)).await;
     let because = Some("until we know".to_owned());
     let left_alone = Some(WaitCause::Suspended { destination: domain.clone(), because });
     let waits_at_one = one.at(|node| async move { node.relay(&["one@other.example"], "at one").await }).await;
     let waits_at_two = two.relay(&["two@other.example"], "at two").await;
-    until("it waits", async || cause(&two, waits_at_two).await == left_alone).await;
+    until("the email waits", async || cause(&two, waits_at_two).await == left_alone).await;
 
-    // The last order is about mail that is just being tried: the first dies before it is carried out.
+    // The last command is about an email that is being attempted: the first node dies before the command is applied.
     sink.script("two@slow.example", &[Behaviour::AtRcptLater(GREYLISTED)]);
     let tried = two.relay(&["two@slow.example"], "being tried").await;
-    until("it is tried", async || cause(&two, tried).await == Some(WaitCause::Reply)).await;
+    until("the attempt runs", async || cause(&two, tried).await == Some(WaitCause::Reply)).await;
     let given =
         one.at(async |node| node.world.worker.command_matching(to("slow.example"), &QueueCommand::Hold).await.is_ok());
     assert!(given.await);
     let _dead = one.die();
     sink.go_on();
-    until("the order outlives its giver", async || cause(&two, tried).await == Some(WaitCause::Held)).await;
-    // Its mail goes over to the other, and what was ordered about it is known there.
-    until("it waits as before", async || cause(&two, waits_at_one).await == left_alone).await;
+    until("the command survives its node", async || cause(&two, tried).await == Some(WaitCause::Held)).await;
+    // The other node takes over the first one's mail, with the overrides.
+    until("the email waits as before", async || cause(&two, waits_at_one).await == left_alone).await;
     assert_eq!(cause(&two, at_one).await, Some(WaitCause::Held));
-    until("it has the whole pace", async || rate(&two) == Some(400.0)).await;
+    until("the node has the whole rate", async || rate(&two) == Some(400.0)).await;
 
     let worker = &two.world.worker;
     worker.order_destination(&domain, |standing| standing.suspension = None).await.unwrap();

@@ -1,4 +1,4 @@
-//! `postrider admin store check`: of a running server, and what it prints of damage.
+//! `postrider admin store check`: on a running and a stopped server, and on a damaged store.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -14,7 +14,7 @@ fn check(data_dir: &Path, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn a_store_is_checked_with_and_without_its_server() {
+fn store_check_works_with_and_without_a_running_server() {
     let directory = tempfile::tempdir().unwrap();
     let data_dir = directory.path().join("data");
     let mut child = start(&data_dir);
@@ -23,14 +23,14 @@ fn a_store_is_checked_with_and_without_its_server() {
     assert!(running.status.success() && shown["sound"] == true && shown["rows"].as_u64() > Some(5), "{running:?}");
     child.kill().unwrap();
     child.wait().unwrap();
-    // The socket that was left behind leads to nobody.
+    // The socket of the killed server is left behind and must not be used.
     let stopped = check(&data_dir, &["--json"]);
     let shown: Value = serde_json::from_slice(&stopped.stdout).unwrap();
     assert!(stopped.status.success() && shown["sound"] == true, "{stopped:?}");
 
     let index = data_dir.join("store/index.redb");
     let mut bytes = std::fs::read(&index).unwrap();
-    // Behind the file's header: pages of rows.
+    // Behind the file header: pages of rows.
     bytes[8_192..].iter_mut().for_each(|byte| *byte ^= 0x55);
     std::fs::write(&index, &bytes).unwrap();
     let damaged = check(&data_dir, &[]);
@@ -40,8 +40,8 @@ fn a_store_is_checked_with_and_without_its_server() {
     assert!(!damaged.status.success(), "{damaged:?}");
     assert_eq!(heading, ["object", "id", "fault"], "{damaged:?}");
     assert!(lines.next().unwrap_or_default().starts_with("index   index.redb"), "{damaged:?}");
-    let told = String::from_utf8_lossy(&damaged.stderr);
-    assert!(!told.contains("panicked"), "{told}");
+    let stderr = String::from_utf8_lossy(&damaged.stderr);
+    assert!(!stderr.contains("panicked"), "{stderr}");
     let damaged = check(&data_dir, &["--json"]);
     let shown: Value = serde_json::from_slice(&damaged.stdout).unwrap();
     assert!(!damaged.status.success() && shown["sound"] == false, "{damaged:?}");

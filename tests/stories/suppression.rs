@@ -1,4 +1,4 @@
-//! What destinations say decides to whom more is sent: for ever, for a while that grows, for a day.
+//! Suppression by delivery results: permanently, for a growing time, or for a day.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::world::sink::Behaviour;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Sends to somebody and waits until it is over, the clock running ahead to each further attempt.
+/// Sends an email and advances the clock to each further attempt until the recipient's state is final.
 async fn send_to_the_end(world: &TestWorld, to: &str) -> EmailId {
     let id = world.relay(&[to], "story").await;
     let mut attempts = 0;
@@ -33,14 +33,14 @@ async fn suppression(world: &TestWorld, of: &str) -> Option<Suppression> {
     found.unwrap().map(|found| found.suppression)
 }
 
-/// The particulars of the last event of an email.
+/// Detail of the last event of an email.
 async fn last_event(world: &TestWorld, id: EmailId) -> serde_json::Value {
     let events = store::event::list(&world.world.store, world.account, id, 100).await.unwrap();
     events.last().unwrap().detail.clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_does_not_exist_is_suppressed_for_ever_and_the_event_says_so() {
+async fn an_unknown_user_is_suppressed_permanently_and_the_event_says_so() {
     let world = TestWorld::start().await;
     world.sink.script("Gone@dest.example", &[Behaviour::AtRcpt("550 5.1.1 user unknown")]);
     let id = send_to_the_end(&world, "Gone@dest.example").await;
@@ -52,9 +52,9 @@ async fn who_does_not_exist_is_suppressed_for_ever_and_the_event_says_so() {
     assert_eq!(one.email, Some(id));
     let detail = one.detail.clone().unwrap();
     assert_eq!((detail.smtp_code, detail.diagnostic.as_str()), (Some(550), "550 5.1.1 user unknown"));
-    let told = last_event(&world, id).await;
-    assert_eq!(told["suppression_id"], one.id.to_string());
-    assert!(told["suppressed_until"].is_null() && told["bounce"]["type"] == "hard");
+    let event = last_event(&world, id).await;
+    assert_eq!(event["suppression_id"], one.id.to_string());
+    assert!(event["suppressed_until"].is_null() && event["bounce"]["type"] == "hard");
     let to = "GONE@dest.example".parse().unwrap();
     let (now, asked) = (world.world.clock.now(), [&to]);
     let stopped = find_blocked(&world.world.store, world.account, Category::Transactional, &asked, now);
@@ -73,16 +73,16 @@ async fn soft_bounces_suppress_for_a_day_a_week_and_a_month() {
         assert_eq!(one.reason, SuppressionReason::SoftBounce);
         let held = Duration::try_from(one.expires_at.unwrap().duration_since(one.created_at)).unwrap();
         assert_eq!(held, hours * HOUR);
-        let told = last_event(&world, id).await;
-        assert_eq!(told["suppression_id"], one.id.to_string());
-        assert_eq!(told["suppressed_until"], format!("{:.3}", one.expires_at.unwrap()));
+        let event = last_event(&world, id).await;
+        assert_eq!(event["suppression_id"], one.id.to_string());
+        assert_eq!(event["suppressed_until"], format!("{:.3}", one.expires_at.unwrap()));
         world.world.clock.advance(held);
     }
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_that_blames_the_sender_holds_for_a_day_only() {
+async fn a_refusal_about_the_sender_suppresses_for_one_day() {
     let world = TestWorld::start().await;
     world.sink.script("one@dest.example", &[Behaviour::AtDot("550 5.7.26 unauthenticated mail")]);
     let id = send_to_the_end(&world, "one@dest.example").await;
@@ -94,9 +94,9 @@ async fn a_refusal_that_blames_the_sender_holds_for_a_day_only() {
     world.end().await;
 }
 
-/// All of them write the same suppression, each in its settlement: none is lost, and none twice.
+/// Concurrent failures write the same suppression, each in its own commit: none is lost and none is written twice.
 #[tokio::test(flavor = "multi_thread")]
-async fn many_that_fail_at_once_are_all_booked() {
+async fn concurrent_failures_are_all_recorded() {
     const COUNT: usize = 20;
     let world = TestWorld::start_with("paused = true\n").await;
     let replies = ["550 5.1.1 user unknown", "550 5.7.1 blocked by policy"];
@@ -134,20 +134,20 @@ async fn a_list_is_imported_by_the_running_server() {
         created_at: now,
         completed_at: None,
     };
-    store::import::create(&mut batch, &import, b"a@example.net\n".to_vec().into());
+    store::suppression_import::create(&mut batch, &import, b"a@example.net\n".to_vec().into());
     world.world.store.commit(batch).await.unwrap();
-    // It was handed in when the server went down; the next start reads it.
+    // The import was queued when the server stopped; the next start runs it.
     let world = world.restart("").await;
     let read = async {
         loop {
-            let found = store::import::get(&world.world.store, world.account, import.id).await.unwrap();
+            let found = store::suppression_import::get(&world.world.store, world.account, import.id).await.unwrap();
             if found.unwrap().import.status == mail::import::ImportStatus::Completed {
                 return;
             }
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(crate::world::PATIENCE, read).await.expect("it was not read");
+    tokio::time::timeout(crate::world::PATIENCE, read).await.expect("the import does not complete");
     assert_eq!(suppression(&world, "A@example.net").await.unwrap().reason, SuppressionReason::Import);
     world.end().await;
 }

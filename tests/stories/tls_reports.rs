@@ -1,4 +1,5 @@
-//! How TLS went is counted by the day, and reported to the domain that asks for it (RFC 8460): once, whatever restarts.
+//! TLS reporting (RFC 8460): sessions are counted by day and reported once to the domains that ask for it, also over
+//! restarts.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -10,11 +11,11 @@ use mail::recipient::RecipientState;
 use mail::tls_report::{AppliedTlsPolicy, Day, ReportSendState, ReportState, TlsResultType};
 use postrider::config::Config;
 use serde_json::Value;
-use store::tls_day::StoredTlsStats;
+use store::tls_daily_stats::StoredTlsStats;
 
 use crate::database::Server;
 use crate::two_nodes::nodes;
-use crate::world::sink::Taken;
+use crate::world::sink::ReceivedMessage;
 use crate::world::{DOMAIN, TestWorld, ZONE};
 
 const CONTACT: &str = "tls_report_contact = \"postmaster@acme.example\"";
@@ -26,7 +27,7 @@ fn zone() -> String {
 }
 
 async fn day_of(world: &TestWorld, domain: &str, day: Day) -> Option<StoredTlsStats> {
-    store::tls_day::get(&world.world.store, day, &domain.parse().unwrap()).await.unwrap()
+    store::tls_daily_stats::get(&world.world.store, day, &domain.parse().unwrap()).await.unwrap()
 }
 
 fn go_to(world: &TestWorld, time: Timestamp) {
@@ -34,14 +35,14 @@ fn go_to(world: &TestWorld, time: Timestamp) {
     clock.advance(Duration::try_from(time.duration_since(clock.now())).unwrap());
 }
 
-/// The story begins at noon: its day is not over before it is told so.
+/// Advances the clock to noon of the next day, so that the day does not end during the test.
 fn noon(world: &TestWorld) -> Day {
     let tomorrow = Day::containing(world.world.clock.now()).ends_at();
     go_to(world, tomorrow + Duration::from_secs(12 * 3600));
     Day::containing(world.world.clock.now())
 }
 
-/// When all reports of a day have had their turn.
+/// A time at which all reports of the day are due.
 fn the_day_after(day: Day) -> Timestamp {
     day.ends_at() + Duration::from_secs(5 * 3600)
 }
@@ -61,10 +62,10 @@ async fn until_booked(world: &TestWorld, domain: &str, day: Day, state: ReportSt
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(crate::world::PATIENCE, booked).await.expect("the report is booked")
+    tokio::time::timeout(crate::world::PATIENCE, booked).await.expect("the report's state is stored")
 }
 
-fn unpacked(taken: &Taken) -> Value {
+fn unpacked(taken: &ReceivedMessage) -> Value {
     let (_, part) = taken.content.split_once("Content-Type: application/tlsrpt+gzip").expect("the report");
     let (_, body) = part.split_once("\r\n\r\n").unwrap();
     let base64: String = body.split("--=_tlsrpt").next().unwrap().split_whitespace().collect();
@@ -83,9 +84,9 @@ async fn a_day_is_counted_and_reported_once() {
     world.world.clock.advance(Duration::from_secs(60));
     deliver(&world, "two@dest.example").await;
     deliver(&world, "three@other.example").await;
-    // What was counted is not lost by a restart.
+    // Counts survive a restart.
     world = world.restart(CONTACT).await;
-    let found = day_of(&world, "dest.example", day).await.expect("it is counted");
+    let found = day_of(&world, "dest.example", day).await.expect("a stored count");
     let counted: u64 = found.stands.counts.policies.iter().map(|policy| policy.failed).sum();
     assert!((1..=2).contains(&counted), "{:?}", found.stands.counts);
 
@@ -119,11 +120,11 @@ async fn a_day_is_counted_and_reported_once() {
     let sendings = found.stands.book.unwrap().sendings;
     assert!(matches!(sendings[0].state, ReportSendState::Mailed(_)), "{sendings:?}");
 
-    // Once: neither a restart nor another look sends it again, and it is itself not counted.
+    // Neither a restart nor the next poll sends it again, and the delivery of the report itself is not counted.
     world = world.restart(CONTACT).await;
     go_to(&world, the_day_after(day) + Duration::from_secs(3600));
     deliver(&world, "four@other.example").await;
-    let reports = |taken: &[Taken]| taken.iter().filter(|t| t.recipient == "tls@reports.example").count();
+    let reports = |taken: &[ReceivedMessage]| taken.iter().filter(|t| t.recipient == "tls@reports.example").count();
     assert_eq!(reports(&world.sink.taken()), 1);
     world.world.worker.drain().await;
     assert!(day_of(&world, "reports.example", Day::containing(world.world.clock.now())).await.is_none());
@@ -139,7 +140,7 @@ async fn without_a_contact_days_are_counted_and_nothing_is_sent() {
     go_to(&world, the_day_after(day));
     deliver(&world, "two@other.example").await;
     world.world.worker.drain().await;
-    let found = day_of(&world, "dest.example", day).await.expect("it is counted");
+    let found = day_of(&world, "dest.example", day).await.expect("a stored count");
     assert_eq!(found.stands.book, None);
     assert_eq!(world.sink.taken().len(), 2);
     assert!(found.day.ends_at() < world.world.clock.now() && found.day.ends_at() > Timestamp::UNIX_EPOCH);
@@ -147,7 +148,7 @@ async fn without_a_contact_days_are_counted_and_nothing_is_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nodes_have_counted_is_added_and_one_of_them_reports() {
+async fn counts_of_all_nodes_are_added_and_one_node_reports() {
     let server = Server::start(&[]);
     let contact: mail::address::Address = "postmaster@acme.example".parse().unwrap();
     let change = |_, config: &mut Config| config.delivery.tls_report_contact = Some(contact.clone());
@@ -156,7 +157,7 @@ async fn what_nodes_have_counted_is_added_and_one_of_them_reports() {
     two.names.set(&zone());
     let day = noon(&one);
     assert_eq!(noon(&two), day);
-    // Who accepts it delivers it.
+    // The node that accepts an email delivers it.
     deliver(&one, "one@dest.example").await;
     deliver(&two, "two@dest.example").await;
     let connections = u64::try_from(one.sink.connections()).unwrap();
@@ -170,13 +171,13 @@ async fn what_nodes_have_counted_is_added_and_one_of_them_reports() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mail_hosts_whose_signatures_do_not_hold_are_told_of() {
-    // Nothing that this name server says is signed.
+async fn invalid_dnssec_signatures_are_counted_for_the_tls_report() {
+    // This name server signs nothing.
     let world = TestWorld::start_with("dane = \"on\"\n").await;
     let waits = world.relay(&["one@dest.example"], "hello").await;
     world.wait(waits, |e| e.recipients[0].state == RecipientState::Deferred).await;
     world.world.worker.drain().await;
-    let found = day_of(&world, "dest.example", Day::containing(world.world.clock.now())).await.expect("it is counted");
+    let found = day_of(&world, "dest.example", Day::containing(world.world.clock.now())).await.expect("a stored count");
     let [policy] = found.stands.counts.policies.as_slice() else { panic!("{:?}", found.stands.counts) };
     assert_eq!((&policy.applied, policy.failed), (&AppliedTlsPolicy::unverifiable_tlsa(), 1));
     let failure = &policy.details[0].failure;

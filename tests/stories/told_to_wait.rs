@@ -1,5 +1,5 @@
-//! A destination says in its own words what it wants: the table of replies understands it. The site rests, says
-//! why, and goes on when its time is over; nobody else notices.
+//! Reply rules: a destination's reply suspends, slows down or reclassifies. The site waits, `trace` shows why, and
+//! other sites are not affected.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use mail::destination::{Destination, PaceOverride};
 use mail::recipient::RecipientState;
 use mail::suppression::SuppressionReason;
 use postrider::reload;
-use queue::operate::WaitCause;
-use queue::order::QueueCommand;
+use queue::queue_admin::WaitCause;
+use queue::queue_command::QueueCommand;
 
 use crate::world::TestWorld;
 use crate::world::sink::Behaviour;
@@ -17,7 +17,7 @@ const PAUSE: &str = "[[delivery.replies]]\nprovider = \"dest.example\"\ncode = \
 const TOO_MUCH: &str = "421 4.7.28 an unusual rate of mail from you";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_site_that_pauses_says_why_and_goes_on() {
+async fn a_paused_site_says_why_and_resumes() {
     let world = TestWorld::start_with(PAUSE).await;
     let worker = &world.world.worker;
     world.sink.script("first@dest.example", &[Behaviour::AtRcpt(TOO_MUCH)]);
@@ -35,14 +35,14 @@ async fn a_site_that_pauses_says_why_and_goes_on() {
         let trace = worker.trace_email(*id).await.unwrap();
         let what = trace.waits[0].cause.to_string();
         assert!(what.contains("paused until"), "{what}");
-        assert!(what.ends_with("because it said: 421 4.7.28 an unusual rate of mail from you"), "{what}");
+        assert!(what.ends_with("after the reply: 421 4.7.28 an unusual rate of mail from you"), "{what}");
         let wait = trace.waits[0].until.unwrap().duration_since(now).as_secs();
         assert!((800..=900).contains(&wait), "{wait}");
     }
     let standings = worker.ready_queue_statuses();
     let resting: Vec<_> = standings.iter().filter(|site| site.rests(now).is_some()).collect();
     assert!(matches!(resting.as_slice(), [site] if site.name == "10 mx.dest.example"), "{standings:#?}");
-    assert_eq!(world.sink.taken().len(), 1, "nobody was asked meanwhile");
+    assert_eq!(world.sink.taken().len(), 1, "no attempt during the pause");
 
     world.world.clock.advance(Duration::from_secs(16 * 60));
     world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
@@ -54,7 +54,7 @@ async fn a_site_that_pauses_says_why_and_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operator_ends_a_pause_and_takes_the_row_out_while_it_runs() {
+async fn a_retry_command_ends_a_pause_after_its_rule_was_removed() {
     let world = TestWorld::start().await;
     let changes = world.reload(PAUSE);
     assert_eq!(changes, reload::ConfigChanges { applied: vec!["delivery.replies"], needs_restart: Vec::new() });
@@ -74,7 +74,7 @@ async fn the_operator_ends_a_pause_and_takes_the_row_out_while_it_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn later_for_never_and_never_for_later() {
+async fn reply_rules_turn_permanent_into_temporary_and_back() {
     let rows = "[[delivery.replies]]\ntext = \"come back tomorrow\"\naction = \"temporary\"\n\
                 [[delivery.replies]]\ntext = \"has left\"\naction = \"permanent\"\n\
                 [[delivery.replies]]\ntext = \"less of it\"\naction = \"slow-down\"\n";
@@ -82,7 +82,7 @@ async fn later_for_never_and_never_for_later() {
     world.sink.script("busy@dest.example", &[Behaviour::AtRcpt("550 5.7.1 Come back TOMORROW")]);
     let busy = world.relay(&["busy@dest.example"], "later").await;
     let email = world.wait(busy, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    assert_eq!(email.recipients[0].last_response.as_ref().unwrap().code, 550, "as it was said");
+    assert_eq!(email.recipients[0].last_response.as_ref().unwrap().code, 550, "the reply is shown unchanged");
 
     world.sink.script("gone@other.example", &[Behaviour::AtRcpt("450 4.2.1 account disabled, she has left")]);
     let gone = world.relay(&["gone@other.example"], "never").await;
@@ -93,7 +93,7 @@ async fn later_for_never_and_never_for_later() {
     let target = "gone@other.example".parse::<mail::suppression::SuppressionTarget>().unwrap();
     let found = store::suppression::get(&world.world.store, world.account, &target).await.unwrap().unwrap();
     assert_eq!(found.suppression.reason, SuppressionReason::SoftBounce);
-    assert!(found.suppression.expires_at.is_some(), "not for good");
+    assert!(found.suppression.expires_at.is_some(), "not permanent");
 
     world.sink.script("slow@slow.example", &[Behaviour::AtRcpt("450 4.2.0 less of it")]);
     let slow = world.relay(&["slow@slow.example"], "slowly").await;
@@ -105,13 +105,13 @@ async fn later_for_never_and_never_for_later() {
     world.world.clock.advance(Duration::from_secs(75));
     world.wait(busy, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.wait(slow, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    // The third is the report of what bounced.
+    // The third message is the DSN about the bounce.
     world.sink.wait_for(3).await;
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_sends_us_away_at_its_greeting_is_left_alone_at_once() {
+async fn a_refusal_in_the_greeting_suspends_the_host_at_once() {
     let rows = "[[delivery.replies]]\ntext = \"your address is blocked\"\naction = \"back-off\"\n";
     let world = TestWorld::start_with(rows).await;
     world.sink.greet("554 5.7.1 your address is blocked for now");
@@ -120,7 +120,7 @@ async fn a_host_that_sends_us_away_at_its_greeting_is_left_alone_at_once() {
     assert_eq!(email.recipients[0].attempts, 1);
     let next = world.relay(&["next@dest.example"], "waits").await;
     let trace = world.world.worker.trace_email(next).await.unwrap();
-    assert!(trace.waits[0].cause.to_string().contains("left alone until"), "{:?}", trace.waits);
+    assert!(trace.waits[0].cause.to_string().contains("in backoff until"), "{:?}", trace.waits);
     world.world.clock.advance(Duration::from_secs(75));
     for id in [first, next] {
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
@@ -130,7 +130,7 @@ async fn a_host_that_sends_us_away_at_its_greeting_is_left_alone_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_host_of_a_large_provider_says_is_said_for_all() {
+async fn a_reply_of_one_host_applies_to_all_hosts_of_its_provider() {
     let world = TestWorld::start().await;
     world.names.set(
         "one.example MX 10 one-example.mail.protection.outlook.com.\n\
@@ -147,7 +147,7 @@ async fn what_one_host_of_a_large_provider_says_is_said_for_all() {
     world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
     let waiting = world.world.worker.trace_email(next).await.unwrap().waits.remove(0);
     assert!(waiting.cause.to_string().ends_with("rate limited due to IP reputation."), "{}", waiting.cause);
-    assert_eq!(world.sink.taken().len(), 1, "nobody else was asked");
+    assert_eq!(world.sink.taken().len(), 1, "no other attempt");
 
     world.world.clock.advance(Duration::from_secs(75));
     world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
@@ -156,7 +156,7 @@ async fn what_one_host_of_a_large_provider_says_is_said_for_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pace_for_one_name_of_a_provider_outlives_a_site_of_another() {
+async fn a_pace_override_for_one_name_of_a_provider_survives_a_site_of_another_name() {
     let world = TestWorld::start().await;
     world.names.set(
         "one.example MX 10 one-example.mail.protection.outlook.com.\n\
@@ -175,7 +175,7 @@ async fn a_pace_for_one_name_of_a_provider_outlives_a_site_of_another() {
     let slow = world.relay(&["3@one.example"], "waits").await;
     let waiting = worker.trace_email(slow).await.unwrap().waits.remove(0);
     assert_eq!(waiting.cause, WaitCause::Rate, "{}", waiting.cause);
-    // What is ordered now holds for what waits already.
+    // A changed pace applies to mail that is already waiting.
     worker.order_destination(&hosts, |standing| standing.pace = PaceOverride::default()).await.unwrap();
     world.wait(slow, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;

@@ -1,5 +1,5 @@
-//! Two nodes over one PostgreSQL, as their customers meet them: keys that are changed at one sign at the other, clocks
-//! that differ do no harm, and what an account may is kept to within the bounds that docs/CLUSTER.md names.
+//! Two nodes over one PostgreSQL, as customers see them: keys rotated on one node sign on the other, clock skew does no
+//! harm, and limits of an account hold within the bounds of docs/CLUSTER.md.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -23,14 +23,14 @@ pub(crate) async fn nodes(server: &Server, change: impl Fn(usize, &mut Config)) 
     [one, two]
 }
 
-/// Ends them, in the order that lets the second go first.
+/// Stops both nodes, the second one first.
 pub(crate) async fn end([one, two]: [TestWorld; 2]) {
     two.end().await;
     one.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_that_are_changed_at_one_node_sign_at_the_other() {
+async fn keys_rotated_on_one_node_sign_on_the_other() {
     let server = Server::start(&[]);
     let [one, two] = nodes(&server, |_, _| {}).await;
     let domains = one.world.intake.domains();
@@ -49,7 +49,7 @@ async fn keys_that_are_changed_at_one_node_sign_at_the_other() {
     }
     one.names.set(&zone);
     domains.verify(old.account, old.id).await.unwrap();
-    // What the other knows of a sender holds a second.
+    // The other node caches a sending identity for one second.
     two.world.clock.advance(Duration::from_secs(2));
     let of_new = [next.selector.clone(), next.ed25519_selector()];
     assert_eq!(selectors(&two, &one.sink, "after").await, of_new);
@@ -64,7 +64,7 @@ async fn delivered_once(node: &TestWorld, ids: &[EmailId]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clocks_that_differ_do_no_harm() {
+async fn clock_skew_between_nodes_does_no_harm() {
     const EACH: usize = 20;
     let server = Server::start(&[]);
     let skew = |node, config: &mut Config| {
@@ -76,7 +76,7 @@ async fn clocks_that_differ_do_no_harm() {
         for (n, node) in nodes.iter().enumerate() {
             let subject = format!("at once {n}-{number}");
             at_once[n].push(node.relay(&["a@dest.example"], &subject).await);
-            // By the clock of the node that is asked.
+            // By the clock of the node that receives the request.
             let due = node.world.clock.now() + Duration::from_secs(3);
             let mail = json!({
                 "from": format!("a@{DOMAIN}"), "to": "b@dest.example", "text": "t",
@@ -103,7 +103,7 @@ async fn clocks_that_differ_do_no_harm() {
     end(nodes).await;
 }
 
-/// How many of so many requests at both nodes are not refused.
+/// Number of accepted requests, out of `requests` to each node.
 async fn let_in(nodes: &[TestWorld; 2], requests: usize) -> usize {
     let mut let_in = 0;
     for _ in 0..requests {
@@ -117,7 +117,7 @@ async fn let_in(nodes: &[TestWorld; 2], requests: usize) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_rate_limit_holds_over_both() {
+async fn the_rate_limit_holds_across_both_nodes() {
     const RATE: u32 = 5;
     let server = Server::start(&[]);
     let nodes = nodes(&server, |_, config| {
@@ -128,7 +128,7 @@ async fn the_rate_limit_holds_over_both() {
     let clock = &nodes[0].world.clock;
     let begun = clock.now();
     let let_in = let_in(&nodes, 40).await;
-    // As docs/CLUSTER.md has it: rate · t, and at once the larger of twice the rate and the number of nodes.
+    // Bound in docs/CLUSTER.md: rate · t, plus the larger of twice the rate and the number of nodes.
     let elapsed = clock.now().duration_since(begun).as_secs_f64();
     let bound = elapsed * f64::from(RATE) + f64::from(2 * RATE);
     assert!(let_in as f64 <= bound && let_in >= 2, "{let_in} of at most {bound}");
@@ -142,13 +142,13 @@ async fn send(node: &TestWorld) -> bool {
     status == 200
 }
 
-/// What a node knows to have been used today.
+/// Emails used today as this node shows it.
 async fn used(node: &TestWorld) -> u64 {
     node.call("GET", "/account", "").await.1["usage"]["emails_day"].as_u64().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_cap_of_a_plan_holds_over_both() {
+async fn the_plan_cap_holds_across_both_nodes() {
     const CAP: u64 = 12;
     const FIRST: u64 = 8;
     let server = Server::start(&[]);
@@ -158,23 +158,23 @@ async fn the_cap_of_a_plan_holds_over_both() {
     for _ in 0..FIRST {
         assert!(send(&nodes[0]).await);
     }
-    // The other is told within about a second.
-    let told = async { while used(&nodes[1]).await < FIRST {} };
-    tokio::time::timeout(PATIENCE, told).await.expect("the other node is told");
+    // The other node learns it within about a second.
+    let learned = async { while used(&nodes[1]).await < FIRST {} };
+    tokio::time::timeout(PATIENCE, learned).await.expect("the other node learns the usage");
     let mut by_the_other = 0;
     while send(&nodes[1]).await {
         by_the_other += 1;
     }
     assert_eq!(by_the_other, CAP - FIRST);
-    // The first goes beyond the cap by what the other took since it was told, at the most.
+    // The first node exceeds the cap at most by what the other one accepted since.
     let mut beyond = 0;
     while send(&nodes[0]).await {
         beyond += 1;
     }
     assert!(beyond <= by_the_other, "{beyond}");
     let accepted = CAP + beyond;
-    let told = async { while used(&nodes[0]).await.min(used(&nodes[1]).await) < accepted {} };
-    tokio::time::timeout(PATIENCE, told).await.expect("both are told of all");
-    assert_eq!((used(&nodes[0]).await, used(&nodes[1]).await), (accepted, accepted), "the books are exact");
+    let learned = async { while used(&nodes[0]).await.min(used(&nodes[1]).await) < accepted {} };
+    tokio::time::timeout(PATIENCE, learned).await.expect("both nodes learn the usage");
+    assert_eq!((used(&nodes[0]).await, used(&nodes[1]).await), (accepted, accepted), "the stored usage is exact");
     end(nodes).await;
 }

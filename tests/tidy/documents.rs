@@ -1,28 +1,27 @@
-//! Documents: README's map against the tree, paths in the prose against the files, and the tests of the security model.
+//! Documents: README's map against the tree, file paths in the prose, and test names in the security model.
 //!
-//! The map is the fenced block of README.md most of whose lines begin with a path (`queue/   who sends
-//! when`). A path in the prose is a word in backticks that begins with a directory of the repository or
-//! ends like a source file.
+//! The map is the fenced block of README.md in which most lines begin with a path (`queue/   description`). A path in
+//! the prose is a word in backticks that begins with a directory of the repository or has a source file's extension.
 
 use super::order;
 use super::tree::{Finding, Tree};
 
 const MAPPED: &[&str] = &["src", "tests", "bench", "etc", "docs", "sdk", "web"];
 const DOCUMENTS: &[&str] = &["README.md", "docs/ARCHITECTURE.md", "docs/FLOW.md", SECURITY_MODEL];
-/// Its tables end with the test that holds a bound.
+/// The last column of its tables names the test that checks a bound.
 const SECURITY_MODEL: &str = "docs/SECURITY-MODEL.md";
-/// What a build or a run makes: may be named, need not be there.
+/// Paths that a build or a run creates; they may be named without existing.
 const MADE: &[&str] = &["target/", "data/", "bench/out"];
 const ENDINGS: &[&str] = &[".rs", ".toml", ".md", ".smtp", ".service", ".py"];
 
-/// Differences between README's map and the tree.
+/// Reports differences between README's map and the tree.
 pub(crate) fn map(tree: &Tree) -> Vec<Finding> {
     let Some(readme) = tree.find("README.md") else {
-        return vec![Finding::new("README.md", 0, "is missing: write it, with a map of the rooms in a fenced block")];
+        return vec![Finding::new("README.md", 0, "is missing: write it, with a map of the crates in a fenced block")];
     };
     let lines = map_lines(&readme.text);
     if lines.is_empty() {
-        let what = "has no map: a fenced block with one line per room, beginning with its path (`mail/  what it is`)";
+        let what = "has no map: a fenced block with one line per crate, beginning with its path (`mail/  description`)";
         return vec![Finding::new("README.md", 0, what)];
     }
     let mut findings = Vec::new();
@@ -40,7 +39,7 @@ pub(crate) fn map(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Tests that the security model names and that do not exist.
+/// Reports tests that the security model names and that do not exist.
 pub(crate) fn tests(tree: &Tree) -> Vec<Finding> {
     let Some(model) = tree.find(SECURITY_MODEL) else {
         return vec![Finding::new(SECURITY_MODEL, 0, "is missing")];
@@ -51,14 +50,14 @@ pub(crate) fn tests(tree: &Tree) -> Vec<Finding> {
         for name in tests.split('`').skip(1).step_by(2) {
             let declared = format!("fn {name}(");
             if !tree.rust().any(|source| source.text.contains(&declared)) {
-                findings.push(Finding::new(SECURITY_MODEL, number, format!("no test is called {name}")));
+                findings.push(Finding::new(SECURITY_MODEL, number, format!("there is no test {name}")));
             }
         }
     }
     findings
 }
 
-/// Lines of the first fenced block that is a map: (number, path).
+/// Lines of the first fenced block that is a map: (line number, path).
 fn map_lines(text: &str) -> Vec<(usize, String)> {
     let mut block: Option<(usize, Vec<(usize, String)>)> = None;
     for (index, line) in text.lines().enumerate() {
@@ -80,7 +79,7 @@ fn map_lines(text: &str) -> Vec<(usize, String)> {
     Vec::new()
 }
 
-/// Paths in the documents that lead nowhere.
+/// Reports paths in the documents that do not exist.
 pub(crate) fn paths(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for document in DOCUMENTS {
@@ -95,7 +94,7 @@ pub(crate) fn paths(tree: &Tree) -> Vec<Finding> {
             }
             let words = line.split('`').skip(1).step_by(2).filter(|_| !fenced);
             for word in words.filter(|word| leads_somewhere(tree, word) && !tree.has(word)) {
-                findings.push(Finding::new(document, number, format!("`{word}` does not exist: name what does")));
+                findings.push(Finding::new(document, number, format!("`{word}` does not exist: correct the path")));
             }
         }
     }

@@ -1,16 +1,15 @@
-//! The house's rules as a test: sizes, names, pages, the one-way order of rooms, README's map.
+//! Rules of the repository as tests: sizes, names, file docs, crate dependencies, import cycles, README's map.
 //!
-//! Flow: [`tree`] lists and reads the files of the repository; each other module is one family of
-//! rules that takes the files and returns [`tree::Finding`]s; a finding says where it is and what to
-//! do about it. Nothing is compiled or run: the test reads text, so it is fast and has no false peace
-//! from a part that is switched off.
+//! [`tree`] lists and reads the files of the repository. Each other module is one group of rules; it takes the files
+//! and returns [`tree::Finding`]s, each with its place and what to do. The tests read text and compile nothing, so they
+//! are fast and also see code that is not compiled by default.
 //!
-//! Limits: the scanners trust rustfmt's layout (`tests/run` checks that first). A rule that must be
-//! broken is broken in the open: `sizes.rs` has a table of exceptions with their reasons. That each
-//! key of `etc/postrider.toml` is documented and read is checked by the configuration's own test.
+//! Limits: the scanners rely on rustfmt's layout (`tests/run` checks it first). Exceptions are listed with their
+//! reasons in `sizes.rs`. tests/configuration.rs checks the keys of `etc/postrider.toml`.
 
 #![expect(clippy::expect_used, reason = "a repository that cannot be read fails the test")]
 
+mod cycles;
 mod documents;
 mod names;
 mod order;
@@ -26,17 +25,22 @@ fn files_and_functions_are_small() {
 }
 
 #[test]
-fn names_say_what_things_are() {
+fn names_use_the_terms_of_the_trade() {
     settle(names::check(&Tree::read()));
 }
 
 #[test]
-fn a_type_name_stands_once_in_a_crate() {
+fn type_names_are_unique_in_a_crate() {
     settle(names::check_unique(&Tree::read()));
 }
 
 #[test]
-fn each_file_opens_with_its_page() {
+fn import_cycles_do_not_grow() {
+    settle(cycles::check(&Tree::read()));
+}
+
+#[test]
+fn each_file_begins_with_file_docs() {
     settle(pages::opening(&Tree::read()));
 }
 
@@ -51,12 +55,12 @@ fn nothing_is_left_over() {
 }
 
 #[test]
-fn rooms_know_only_rooms_on_their_left() {
+fn crates_depend_only_on_crates_to_their_left() {
     settle(order::rooms(&Tree::read()));
 }
 
 #[test]
-fn each_crate_stays_in_its_rooms() {
+fn external_crates_are_used_only_in_their_places() {
     settle(order::crates(&Tree::read()));
 }
 

@@ -1,26 +1,26 @@
-//! Names: those that say nothing are refused, in files, directories, modules and types; so are metaphors, participles and
-//! pronouns, and a type name that stands twice in a crate. A name says what the thing is, in the trade's term
+//! Names of files, directories, modules and types. Words that say nothing, metaphors, participles and pronouns are
+//! refused, and so is a type name that occurs twice in a crate. A name is the trade's term for the thing
 //! (docs/GLOSSARY.md).
 
 use std::collections::BTreeMap;
 
 use super::tree::{Finding, Tree};
 
-/// Words that say nothing.
+/// Words without meaning.
 const EMPTY_WORDS: &[&str] = &["manager", "helper", "util", "common", "misc", "info", "thing"];
-/// Words of another trade: a mail server has no furniture and no staff.
+/// Metaphors: a mail server has no furniture and no staff.
 const METAPHORS: &[&str] = &[
     "hall", "kitchen", "cellar", "room", "door", "office", "desk", "porter", "postman", "ears", "purse", "shelf",
     "letter", "guest", "crowd", "seat",
 ];
-/// Participles and pronouns: whole names of types that do not say what they are.
+/// Participles and pronouns that are refused as the whole name of a type.
 const VAGUE_TYPES: &[&str] = &[
     "Also", "Asked", "Beaten", "Beside", "By", "Carried", "Found", "Given", "Heard", "Held", "Judged", "Kept", "Known",
     "Left", "Loaded", "Made", "Of", "One", "Place", "Placed", "Said", "Seen", "Stands", "Step", "Taken", "Told",
     "Used", "Wanted", "Way", "Went", "What", "Which", "Who", "Wrong",
 ];
 
-/// All files and types whose name is refused.
+/// Reports files and types with refused names.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in &tree.sources {
@@ -40,14 +40,14 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
                 findings.push(Finding::new(&source.path, number, what));
             }
             if VAGUE_TYPES.contains(&name) {
-                findings.push(Finding::new(&source.path, number, format!("{name} is no noun: {ADVICE}")));
+                findings.push(Finding::new(&source.path, number, format!("{name} is not a noun: {ADVICE}")));
             }
         }
     }
     findings
 }
 
-/// Types that are declared twice in one crate, tests aside.
+/// Reports types that are declared twice in one crate, not counting tests.
 pub(crate) fn check_unique(tree: &Tree) -> Vec<Finding> {
     let mut declared_at: BTreeMap<(String, String), (String, usize)> = BTreeMap::new();
     let mut findings = Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn check_unique(tree: &Tree) -> Vec<Finding> {
             {
                 break;
             }
-            // An associated type stands indented in its trait and its implementations.
+            // An associated type is indented in its trait or implementation.
             let is_associated = line.starts_with(' ') && line.trim_start().starts_with("type ");
             let Some(name) = declared(line).filter(|_| !is_associated) else { continue };
             if !name.starts_with(char::is_uppercase) {
@@ -70,7 +70,7 @@ pub(crate) fn check_unique(tree: &Tree) -> Vec<Finding> {
             }
             let here = (source.path.clone(), number);
             if let Some((path, line)) = declared_at.insert((before.to_owned(), name.to_owned()), here) {
-                let what = format!("{name} is declared in {path}:{line}, too: give one of them a name of its own");
+                let what = format!("{name} is also declared in {path}:{line}: rename one of them");
                 findings.push(Finding::new(&source.path, number, what));
             }
         }
@@ -86,7 +86,7 @@ fn refused_word<'a>(words: impl Iterator<Item = &'a str>) -> Option<&'static str
     refused.into_iter().find(|refused| words.iter().any(|w| w == refused || w.strip_suffix('s') == Some(refused)))
 }
 
-/// The name that a line declares: a type, a trait or a module.
+/// The name that a line declares as a type, trait or module.
 fn declared(line: &str) -> Option<&str> {
     let mut words = line.split_whitespace();
     let mut word = words.next()?;
@@ -101,7 +101,7 @@ fn declared(line: &str) -> Option<&str> {
     name.get(..end).filter(|n| !n.is_empty())
 }
 
-/// `EventHandler` and `event_handler` both are `event`, `handler`.
+/// The words of a name: `EventHandler` and `event_handler` are both `event`, `handler`.
 fn words_of(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for c in name.chars() {

@@ -1,13 +1,13 @@
-//! The one-way order of rooms and the rooms of crates, read from the manifests and the sources.
+//! Allowed dependencies between the workspace's crates, and which crates may use which external crates.
 //!
-//! `mail ← store, dns ← provider ← queue ← affiliate ← smtp, api ← src`: left knows nothing of right; smtp and api
-//! do not know each other, store and dns do not know each other; proxy stands between mail and the doors.
+//! `mail ← store, dns ← provider ← queue ← affiliate ← smtp, api ← src`: a crate depends only on crates to its left.
+//! smtp and api are independent of each other, and so are store and dns. Only smtp, api and src use proxy.
 
 use toml::Table;
 
 use super::tree::{Finding, Tree, code, has_word_start};
 
-/// Each room and the rooms that it may know. The root package may know all.
+/// Each crate and the crates that it may depend on. The root package may depend on all.
 const ROOMS: &[(&str, &[&str])] = &[
     ("mail", &[]),
     ("proxy", &["mail"]),
@@ -20,20 +20,20 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate"]),
 ];
 
-/// Crates (as named in code) and the only places that may use them. Tests and the benchmark may use any.
+/// External crates (as named in code) and the only paths that may use them. Tests and benchmarks may use any.
 const PLACES: &[(&str, &[&str])] = &[
     ("redb", &["store/"]),
     ("tokio_postgres", &["store/"]),
     ("deadpool_postgres", &["store/"]),
     // src: the inbox of `postrider dev`.
-    ("hyper", &["api/", "queue/src/courier/http", "src/"]),
-    ("hyper_util", &["api/", "queue/src/courier/http", "src/"]),
+    ("hyper", &["api/", "queue/src/client/http", "src/"]),
+    ("hyper_util", &["api/", "queue/src/client/http", "src/"]),
     ("rustls", TLS),
     ("tokio_rustls", TLS),
 ];
-const TLS: &[&str] = &["smtp/src/listener", "queue/src/courier", "api/src/serve", "store/src/engine", "src/"];
+const TLS: &[&str] = &["smtp/src/listener", "queue/src/client", "api/src/serve", "store/src/engine", "src/"];
 
-/// Crates that a room's manifest may not name.
+/// External crates that a crate's manifest must not name.
 const FORBIDDEN: &[(&str, &[&str])] = &[
     ("mail", &["tokio", "hyper", "redb", "rustls", "hickory-resolver", "mail-auth"]),
     ("proxy", &["hyper", "rustls"]),
@@ -45,7 +45,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("smtp", &["hyper", "redb"]),
     ("api", &["redb"]),
 ];
-/// Rooms that know a room they must not know, and manifests that name a forbidden crate.
+/// Reports forbidden dependencies in the manifests.
 pub(crate) fn rooms(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for member in members(tree) {
@@ -55,18 +55,18 @@ pub(crate) fn rooms(tree: &Tree) -> Vec<Finding> {
             continue;
         };
         let Some((_, known)) = ROOMS.iter().find(|(room, _)| *room == member) else {
-            let what = format!("{member} has no place in the order of rooms: give it one in tests/tidy/order.rs");
+            let what = format!("{member} is not in the dependency table: add it in tests/tidy/order.rs");
             findings.push(Finding::new(&path, 0, what));
             continue;
         };
         for dependency in dependencies(&manifest) {
             let is_room = dependency == "postrider" || ROOMS.iter().any(|(room, _)| *room == dependency);
             if is_room && !known.contains(&dependency.as_str()) && dependency != member {
-                let what = format!("{member} must not know {dependency}: what both need belongs further left");
+                let what = format!("{member} must not depend on {dependency}: move shared code further left");
                 findings.push(Finding::new(&path, line_of(tree, &path, &dependency), what));
             }
             if forbidden(&member, &dependency) {
-                let what = format!("{dependency} does not belong in {member}");
+                let what = format!("{member} must not depend on {dependency}");
                 findings.push(Finding::new(&path, line_of(tree, &path, &dependency), what));
             }
         }
@@ -74,7 +74,7 @@ pub(crate) fn rooms(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Uses of a crate outside its places.
+/// Reports uses of an external crate outside its allowed paths.
 pub(crate) fn crates(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in tree.rust() {
@@ -90,7 +90,7 @@ pub(crate) fn crates(tree: &Tree) -> Vec<Finding> {
             }
             let used = format!("{name}::");
             if let Some((number, _)) = source.lines().find(|(_, line)| has_word_start(code(line), &used)) {
-                let what = format!("{name} is used only in {}: go through one of them", places.join(", "));
+                let what = format!("{name} may only be used in {}", places.join(", "));
                 findings.push(Finding::new(&source.path, number, what));
             }
         }
@@ -98,7 +98,7 @@ pub(crate) fn crates(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The members that the root manifest names.
+/// Members of the workspace.
 pub(crate) fn members(tree: &Tree) -> Vec<String> {
     let root = manifest(tree, "Cargo.toml").expect("Cargo.toml at the root");
     let members = root.get("workspace").and_then(|w| w.get("members")).and_then(|m| m.as_array());
@@ -109,7 +109,7 @@ fn manifest(tree: &Tree, path: &str) -> Option<Table> {
     tree.find(path)?.text.parse().ok()
 }
 
-/// Normal, build and test dependencies alike: a test that needs the other side is an end-to-end test.
+/// Normal, build and test dependencies: a test that needs a crate further right belongs to the end-to-end tests.
 fn dependencies(manifest: &Table) -> Vec<String> {
     ["dependencies", "build-dependencies", "dev-dependencies"]
         .iter()

@@ -1,19 +1,19 @@
-//! What stands in files: the page at the top, nothing but modules in `lib.rs`, nothing left over.
+//! Contents of files: docs at the top, only modules in `lib.rs`, no leftovers.
 
 use super::tree::{Finding, Tree, code, has_word_start};
 
-/// Rust files that do not open with `//!`.
+/// Reports Rust files that do not begin with `//!`.
 pub(crate) fn opening(tree: &Tree) -> Vec<Finding> {
     tree.rust()
         .filter(|source| !source.text.starts_with("//!"))
         .map(|source| {
-            let what = "opens without a page: begin with //! and say what it is, its flow, limits and standards";
+            let what = "has no file docs: begin with //! and state its purpose, flow, limits and standards";
             Finding::new(&source.path, 1, what)
         })
         .collect()
 }
 
-/// `lib.rs` with anything but docs, attributes, modules and re-exports.
+/// Reports a `lib.rs` with anything but docs, attributes, modules and re-exports.
 pub(crate) fn lib_files(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in tree.rust().filter(|source| source.name() == "lib.rs") {
@@ -34,9 +34,9 @@ pub(crate) fn lib_files(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Marks of unfinished work, and paths of one machine.
+/// Reports marks of unfinished work, and absolute paths of one machine.
 pub(crate) fn leftovers(tree: &Tree) -> Vec<Finding> {
-    // In two pieces, so that this file does not find itself.
+    // Split, so that this file is not reported itself.
     let marks = [concat!("to", "do!("), concat!("db", "g!("), concat!("unimplement", "ed!("), concat!("FIX", "ME")];
     let places = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
     let mut findings = Vec::new();
@@ -46,7 +46,7 @@ pub(crate) fn leftovers(tree: &Tree) -> Vec<Finding> {
                 findings.push(Finding::new(&source.path, number, format!("{mark} is left over: finish it")));
             }
             if let Some(place) = places.iter().find(|place| has_path(line, place)) {
-                let what = format!("{place}… is a path of one machine: make it relative");
+                let what = format!("{place}… is an absolute path of one machine: make it relative");
                 findings.push(Finding::new(&source.path, number, what));
             }
         }
@@ -54,7 +54,7 @@ pub(crate) fn leftovers(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether an absolute path starts here (and not `a/path/in/the/middle`).
+/// Returns whether an absolute path starts in the line (and not `a/path/in/the/middle`).
 fn has_path(line: &str, place: &str) -> bool {
     line.match_indices(place).any(|(at, _)| {
         let before = line.get(..at).and_then(|text| text.chars().next_back());

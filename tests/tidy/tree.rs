@@ -1,23 +1,23 @@
-//! The repository as text: which files there are, what stands in them, and how a finding is told.
+//! The files of the repository as text, and findings about them.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a build or a run makes; no source of ours.
+/// Directories that a build or a run creates.
 const MADE: &[&str] = &["target", "data", "bench/out", "node_modules", "__pycache__"];
-/// Files that are read as text; others are only listed.
+/// Extensions of files that are read as text.
 const TEXT: &[&str] = &["rs", "md", "toml", "py", "sh", "service", "html", "css", "js", "smtp", "zone", "txt", ""];
-/// A file of more bytes than this is data.
+/// Larger files are data and are not read.
 const TEXT_BYTES_MAX: u64 = 2 * 1024 * 1024;
 
-/// Something that breaks a rule.
+/// A violation of a rule.
 pub(crate) struct Finding {
     /// Path from the root of the repository.
     pub(crate) file: String,
-    /// Line, from 1; 0 is the file as a whole.
+    /// Line number from 1; 0 means the whole file.
     pub(crate) line: usize,
-    /// What is wrong and what to do.
+    /// The problem and what to do.
     pub(crate) what: String,
 }
 
@@ -27,41 +27,40 @@ impl Finding {
     }
 }
 
-/// Fails with all findings, one a line.
+/// Panics with all findings, one per line.
 #[track_caller]
 pub(crate) fn settle(findings: Vec<Finding>) {
     let mut text = String::new();
     for Finding { file, line, what } in &findings {
         let _ = if *line == 0 { writeln!(text, "{file}: {what}") } else { writeln!(text, "{file}:{line}: {what}") };
     }
-    assert!(findings.is_empty(), "{} to put right:\n{text}", findings.len());
+    assert!(findings.is_empty(), "{} problems:\n{text}", findings.len());
 }
 
 /// A file and its text.
 pub(crate) struct Source {
     /// Path from the root, with `/`.
     pub(crate) path: String,
-    /// All of it.
     pub(crate) text: String,
 }
 
 impl Source {
-    /// Lines with their numbers, from 1.
+    /// Lines with their numbers from 1.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 
-    /// The file's name without directory.
+    /// File name without directory.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 }
 
-/// All files that are ours.
+/// All source files of the repository.
 pub(crate) struct Tree {
-    /// Where the repository stands.
+    /// Root directory of the repository.
     pub(crate) root: PathBuf,
-    /// Text files, in the order of their paths.
+    /// Text files, sorted by path.
     pub(crate) sources: Vec<Source>,
 }
 
@@ -75,17 +74,15 @@ impl Tree {
         tree
     }
 
-    /// The Rust files.
     pub(crate) fn rust(&self) -> impl Iterator<Item = &Source> {
         self.sources.iter().filter(|source| source.path.ends_with(".rs"))
     }
 
-    /// One file by its path.
     pub(crate) fn find(&self, path: &str) -> Option<&Source> {
         self.sources.iter().find(|source| source.path == path)
     }
 
-    /// Whether a path from the root exists.
+    /// Returns whether a path below the root exists.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.root.join(path).exists()
     }
@@ -114,14 +111,14 @@ fn is_text(path: &Path) -> bool {
     TEXT.contains(&extension.as_str()) && path.metadata().is_ok_and(|m| m.len() <= TEXT_BYTES_MAX)
 }
 
-/// Whether `word` stands in `line` with no letter, digit or underscore right before it.
+/// Returns whether `word` occurs in `line` without a letter, digit or underscore right before it.
 pub(crate) fn has_word_start(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         !line.get(..at).and_then(|before| before.chars().next_back()).is_some_and(|c| c.is_alphanumeric() || c == '_')
     })
 }
 
-/// The line without its `//` comment; good enough for code laid out by rustfmt.
+/// The line without its `//` comment; sufficient for rustfmt's layout.
 pub(crate) fn code(line: &str) -> &str {
     let line = line.trim_start();
     if line.starts_with("//") {

@@ -1,6 +1,5 @@
-//! A certificate authority that speaks ACME (RFC 8555), as far as an honest client can tell: nonces are used
-//! once, requests are signed, names are proved by a look at where they lead, and certificates hold for ninety
-//! days of the test's clock. It advises when to renew (RFC 9773), when the test says so.
+//! An ACME CA (RFC 8555) for tests: it checks nonces and signatures, validates names by http-01 and tls-alpn-01, and
+//! issues certificates for ninety days of the test's clock. A test can set the suggested renewal window (RFC 9773).
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -26,16 +25,16 @@ use x509_cert::der::Decode as _;
 
 use super::tls;
 
-/// How long a certificate holds.
+/// Lifetime of a certificate in days.
 const DAYS: i64 = 90;
 
 #[derive(Default)]
 struct Order {
     names: Vec<String>,
-    /// One for each name: none before it is looked at.
+    /// Validation result of each name; `None` while pending.
     proved: Vec<Option<bool>>,
     chain: Option<String>,
-    /// Which certificate it is in the place of.
+    /// Certificate that this order replaces (RFC 9773 5).
     replaces: Option<String>,
 }
 
@@ -46,16 +45,15 @@ struct State {
     account: Option<Value>,
     orders: Vec<Order>,
     issued: Vec<Vec<u8>>,
-    /// Where names lead: HTTP and TLS.
+    /// Addresses that validation of all names connects to: HTTP and TLS.
     leads: (Option<SocketAddr>, Option<SocketAddr>),
-    /// When to renew, whichever certificate is asked about.
+    /// Suggested renewal window, the same for all certificates.
     window: Option<(Timestamp, Timestamp)>,
 }
 
-/// The authority. Clones are the same one.
+/// The CA. Clones share its state.
 #[derive(Clone)]
 pub struct Authority {
-    /// Where it is.
     pub address: SocketAddr,
     clock: Clock,
     state: Arc<Mutex<State>>,
@@ -77,7 +75,7 @@ impl PublicKeyData for Key {
 type Answer = Result<(u16, Vec<(&'static str, String)>, String), String>;
 
 impl Authority {
-    /// Starts on a free port of loopback.
+    /// Starts on a free loopback port.
     pub async fn start(clock: &Clock) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut root = CertificateParams::new(Vec::new()).unwrap();
@@ -103,32 +101,32 @@ impl Authority {
         authority
     }
 
-    /// Where its directory is.
+    /// URL of its directory.
     pub fn directory(&self) -> String {
         self.url("directory")
     }
 
-    /// Where all names lead from now on: their port 80, their port 443.
+    /// Sets the addresses to which all names resolve from now on: for port 80 and for port 443.
     pub fn lead(&self, http: Option<SocketAddr>, tls: Option<SocketAddr>) {
         self.state.lock().unwrap().leads = (http, tls);
     }
 
-    /// The certificates that it has issued, DER.
+    /// The issued certificates, DER.
     pub fn issued(&self) -> Vec<Vec<u8>> {
         self.state.lock().unwrap().issued.clone()
     }
 
-    /// How many orders were made.
+    /// Number of orders.
     pub fn orders(&self) -> usize {
         self.state.lock().unwrap().orders.len()
     }
 
-    /// From now on it advises to renew then.
+    /// Sets the suggested renewal window.
     pub fn advise(&self, window: (Timestamp, Timestamp)) {
         self.state.lock().unwrap().window = Some(window);
     }
 
-    /// What each order said that it replaces.
+    /// The `replaces` field of each order.
     pub fn replaced(&self) -> Vec<Option<String>> {
         self.state.lock().unwrap().orders.iter().map(|order| order.replaces.clone()).collect()
     }
@@ -183,7 +181,7 @@ impl Authority {
         Ok((200, vec![("retry-after", "21600".to_owned())], window.to_string()))
     }
 
-    /// The payload of a request, and the key of one that brings it (RFC 8555 6.2).
+    /// Verifies a signed request. Returns its payload, and the JWK if it contains one (RFC 8555 6.2).
     fn signed(&self, path: &str, body: &[u8]) -> Result<(Value, Option<Value>), String> {
         let jws: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         let part = |name: &str| jws[name].as_str().map(str::to_owned).ok_or(format!("no {name}"));
@@ -192,10 +190,10 @@ impl Authority {
         let header: Value = serde_json::from_slice(&bytes(&protected)?).map_err(|error| error.to_string())?;
         let mut state = self.state.lock().unwrap();
         if !state.nonces.remove(header["nonce"].as_str().unwrap_or_default()) {
-            return Err("a nonce that was not given, or was used".to_owned());
+            return Err("unknown or used nonce".to_owned());
         }
         if header["url"] != self.url(path) || header["alg"] != "ES256" {
-            return Err(format!("not for here: {header}"));
+            return Err(format!("wrong url or alg: {header}"));
         }
         let brought = header.get("jwk").cloned();
         let jwk = match &brought {
@@ -208,7 +206,7 @@ impl Authority {
         let point = [&[4][..], &coordinate("x")?, &coordinate("y")?].concat();
         UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
             .verify(format!("{protected}.{payload}").as_bytes(), &bytes(&signature)?)
-            .map_err(|_| "a signature that does not hold")?;
+            .map_err(|_| "invalid signature")?;
         let payload = bytes(&payload)?;
         let payload = if payload.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(&payload) };
         Ok((payload.map_err(|error| error.to_string())?, brought))
@@ -218,7 +216,7 @@ impl Authority {
         let number = |text: &str| text.parse::<usize>().map_err(|error| error.to_string());
         match parts {
             ["account"] => {
-                jwk.ok_or("a new account brings its key")?;
+                jwk.ok_or("newAccount without jwk")?;
                 Ok((201, vec![("location", self.url("account/1"))], json!({"status": "valid"}).to_string()))
             }
             ["order"] => {
@@ -242,7 +240,7 @@ impl Authority {
                 let all = self.authorization(number(order)?, number(name)?);
                 let challenges = all["challenges"].as_array().unwrap();
                 let mut one = challenges.iter().find(|one| one["type"] == *kind).unwrap().clone();
-                // What came of it is seen later, as with any authority.
+                // The result is seen by polling later, as with any CA.
                 one["status"] = json!("processing");
                 one.as_object_mut().unwrap().remove("error");
                 Ok((200, Vec::new(), one.to_string()))
@@ -256,7 +254,7 @@ impl Authority {
                 let chain = self.state.lock().unwrap().orders[order].chain.clone();
                 Ok((200, Vec::new(), chain.ok_or("not issued")?))
             }
-            other => Err(format!("nothing is at {other:?}")),
+            other => Err(format!("no resource {other:?}")),
         }
     }
 
@@ -302,7 +300,7 @@ impl Authority {
             });
             if proved == Some(false) {
                 let kind = "urn:ietf:params:acme:error:connection";
-                challenge["error"] = json!({"type": kind, "detail": "nobody answered as wanted"});
+                challenge["error"] = json!({"type": kind, "detail": "no valid response"});
             }
             challenge
         };
@@ -313,12 +311,12 @@ impl Authority {
         })
     }
 
-    /// Looks at where a name leads, and remembers whether it is proved.
+    /// Validates a challenge and stores the result.
     async fn look(&self, order: usize, name: usize, kind: &str) {
         let (wanted, known, (http, tls)) = {
             let state = self.state.lock().unwrap();
             let jwk = state.account.as_ref().unwrap();
-            // RFC 7638: the members in the order of their names.
+            // RFC 7638: members in lexicographic order.
             let text = |name: &str| jwk[name].as_str().unwrap().to_owned();
             let canonical = format!(r#"{{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}}"#, text("x"), text("y"));
             let thumbprint = BASE64.encode(digest(&SHA256, canonical.as_bytes()));
@@ -370,7 +368,7 @@ async fn by_http(at: SocketAddr, name: &str, token: &str) -> Option<String> {
     head.starts_with("HTTP/1.1 200 ").then(|| body.to_owned())
 }
 
-/// RFC 8737 3: the protocol, the name, and the digest in a critical extension.
+/// RFC 8737 3: checks the ALPN protocol, the name, and the digest in a critical extension.
 async fn by_tls(at: SocketAddr, name: &str, wanted: &str) -> bool {
     let Ok(stream) = TcpStream::connect(at).await else { return false };
     let Some(shown) = tls::shown(stream, name, &[b"acme-tls/1"]).await else { return false };

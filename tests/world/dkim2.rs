@@ -1,7 +1,7 @@
-//! Judges DKIM2 by mail-auth's own verifier, with the keys that a name server has: another reading of the draft than
-//! that of the code that signs.
+//! Verifies DKIM2 with mail-auth's verifier and the keys of a name server: an implementation of the draft independent
+//! of the signing code.
 
-#![allow(clippy::unwrap_used, reason = "a test's world that cannot be set up ends the test")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use mail_auth::dkim2::Envelope;
 use mail_auth::hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts};
 use mail_auth::{AuthenticatedMessage, MessageAuthenticator};
 
-/// What it says of a message that came in a transaction from one address to another: `Pass`, `None`, or why not.
+/// Result for a message with this envelope: `Pass`, `None`, or the error.
 pub(crate) async fn verdict(names: SocketAddr, message: &str, (from, to): (&str, &str)) -> String {
     let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()].map(|mut connection| {
         connection.port = names.port();

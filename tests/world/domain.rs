@@ -1,14 +1,14 @@
-//! A domain and the records that it needs.
+//! A sending domain and the DNS records that it must publish.
 
 #![allow(dead_code, reason = "each test uses what it needs")]
-#![allow(clippy::unwrap_used, reason = "a test's world that cannot be set up ends the test")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use dns::lookup::{Resolver, ResolverSettings};
+use dns::resolver::{Resolver, ResolverSettings};
 use jiff::Timestamp;
 use mail::address::DomainName;
-use mail::setup::{DomainRecord, RecordPurpose, RecordType};
+use mail::domain_setup::{DomainRecord, RecordPurpose, RecordType};
 
-/// Nobody here judges the time.
+/// Any time will do: no test of these records depends on it.
 pub(crate) const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 pub(crate) const DOMAIN: &str = "shop.example";
 
@@ -24,11 +24,11 @@ pub(crate) fn record(purpose: RecordPurpose, record_type: RecordType, name: &str
     }
 }
 
-/// What a domain needs.
+/// The records that a domain must publish.
 pub(crate) fn wanted_of(domain: &str) -> Vec<DomainRecord> {
     use RecordPurpose::{Dkim, Dmarc, Inbound, Ownership, ReturnPath, Spf};
     use RecordType::{Cname, Mx, Txt};
-    // As long as the key of an RSA key of 2,048 bits: two strings.
+    // As long as an RSA key of 2,048 bits: two TXT strings.
     let key = format!("v=DKIM1; k=rsa; p={}", "MIIBIjANBgkqhkiG9w0B".repeat(20));
     vec![
         record(Ownership, Txt, &format!("_postrider.{domain}"), "postrider-verify=abc"),
@@ -48,7 +48,7 @@ pub(crate) fn name(text: &str) -> DomainName {
     text.parse().unwrap()
 }
 
-/// A resolver that asks one server and keeps nothing.
+/// A resolver that queries one server and caches nothing.
 pub(crate) fn resolver(server: std::net::SocketAddr) -> Resolver {
     let settings = ResolverSettings {
         servers: vec![server],

@@ -1,6 +1,5 @@
-//! A whole postrider in the test's process: real doors on port 0, a real store in a temporary
-//! directory, a name server that answers from text, a mail host that does as it is told, and a clock
-//! that the test moves.
+//! A complete postrider in the test's process: real listeners on port 0, a real store in a temporary directory, a name
+//! server with a zone text, a scripted mail host, and a clock that the test advances.
 
 #![allow(unreachable_pub, dead_code, reason = "shared by several test binaries, each using a part")]
 
@@ -23,20 +22,20 @@ use postrider::certificate::Certificate;
 use postrider::config::{self, Config, SecretString, StoreEngine};
 use postrider::reload;
 use postrider::serve::{ActiveCertificates, Listeners};
-use postrider::world::Services;
+use postrider::services::Services;
 use queue::domains::NewDomain;
 use sink::Sink;
 use store::email::EmailWithRecipients;
 use zone::NameServer;
 
-/// Who sends.
+/// Owner of the test's account.
 pub const OWNER: &str = "owner@acme.example";
-/// From where.
+/// Sending domain of the test's account.
 pub const DOMAIN: &str = "acme.example";
-/// How long a test waits for what must come: long enough for a busy machine, and never slept through.
+/// Timeout for anything that must happen, long enough for a busy machine. No test sleeps through it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A zone in which `dest.example`, `other.example` and `slow.example` have the sink for a mail host.
+/// A zone in which `dest.example`, `other.example` and `slow.example` use the sink as mail host.
 pub const ZONE: &str = "
 dest.example. MX 10 mx.dest.example.
 mx.dest.example. A 127.0.0.1
@@ -53,25 +52,20 @@ mx.dead.example. A 127.0.0.2
 
 /// A running postrider.
 pub struct TestWorld {
-    /// What the program shares.
+    /// The services that the listeners share.
     pub world: Services,
-    /// The mail host of everybody.
+    /// Mail host of all domains in the zone.
     pub sink: Sink,
-    /// The name server.
     pub names: NameServer,
-    /// Submission with STARTTLS.
+    /// Submission listener with STARTTLS.
     pub submission: SocketAddr,
-    /// The API.
     pub api: SocketAddr,
-    /// A relay listener.
     pub relay: SocketAddr,
-    /// The MX listener.
     pub mx: SocketAddr,
-    /// The account.
     pub account: AccountId,
-    /// Its SMTP password.
+    /// SMTP password of the account.
     pub password: CredentialSecret,
-    /// Its API key.
+    /// API key of the account.
     pub api_key: CredentialSecret,
     doors: Listeners,
     running: std::sync::Mutex<Config>,
@@ -80,7 +74,7 @@ pub struct TestWorld {
 
 static PROVIDER: Once = Once::new();
 
-/// The configuration of a test, with more lines at its end.
+/// The configuration of a test; `more` is appended to the section `[delivery]`.
 pub fn configuration(directory: &std::path::Path, dns: SocketAddr, port: u16, more: &str) -> Config {
     let text = format!(
         "hostname = \"out.postrider.example\"\ndata_dir = {directory:?}\n[api]\nlisten = \"127.0.0.1:0\"\nrate_limit = \"off\"\n\
@@ -92,12 +86,12 @@ pub fn configuration(directory: &std::path::Path, dns: SocketAddr, port: u16, mo
 }
 
 impl TestWorld {
-    /// Starts everything.
+    /// Starts a server with the default configuration.
     pub async fn start() -> Self {
         Self::start_with("").await
     }
 
-    /// Starts everything, with more lines in the section `[delivery]`.
+    /// Starts a server with more lines in the section `[delivery]`.
     pub async fn start_with(more: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let sink = Sink::start().await;
@@ -106,7 +100,7 @@ impl TestWorld {
         Self::open(&config, sink, names, Some(directory)).await
     }
 
-    /// Starts everything on a data directory.
+    /// Starts a server on a data directory.
     pub async fn start_in(directory: tempfile::TempDir, change: impl FnOnce(&mut Config)) -> Self {
         let sink = Sink::start().await;
         let names = NameServer::start(ZONE).await;
@@ -115,14 +109,14 @@ impl TestWorld {
         Self::open(&config, sink, names, Some(directory)).await
     }
 
-    /// Closes everything as SIGTERM does; the data directory.
+    /// Shuts down as on SIGTERM. Returns the data directory.
     pub async fn close(self) -> Option<tempfile::TempDir> {
         self.doors.shut_down().await;
         self.world.close().await;
         self._directory
     }
 
-    /// Starts a node over a database. Beside another one it has that one's key, and sends to that one's mail host.
+    /// Starts a node over a database. With `beside` it uses that node's secret key and mail host.
     pub async fn node(database: &str, beside: Option<&Self>, change: impl FnOnce(&mut Config)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let sink = Sink::start().await;
@@ -180,13 +174,13 @@ impl TestWorld {
         }
     }
 
-    /// Closes everything as SIGTERM does, and opens it again on the same directory.
+    /// Shuts down as on SIGTERM and starts again on the same directory.
     pub async fn restart(mut self, more: &str) -> Self {
         let directory = self._directory.take().unwrap();
         self.open_in(directory, more).await
     }
 
-    /// The same on another directory, with the key of this one.
+    /// Restarts on another directory, with the secret key of this one.
     pub async fn move_to(self, directory: tempfile::TempDir) -> Self {
         std::fs::copy(self.config().data_dir.join("secret.key"), directory.path().join("secret.key")).unwrap();
         self.open_in(directory, "").await
@@ -199,14 +193,14 @@ impl TestWorld {
         Self::open(&config, self.sink, self.names, Some(directory)).await
     }
 
-    /// Does as SIGHUP does, with other lines in the section `[delivery]`.
+    /// Reloads as on SIGHUP, with other lines in the section `[delivery]`.
     pub fn reload(&self, more: &str) -> reload::ConfigChanges {
         let directory = self.running.lock().unwrap().data_dir.clone();
         let new = configuration(&directory, self.names.address, self.sink.address.port(), more);
         self.reload_with(|config| *config = new)
     }
 
-    /// Does as SIGHUP does, with another configuration.
+    /// Reloads as on SIGHUP, with a changed configuration.
     pub fn reload_with(&self, change: impl FnOnce(&mut Config)) -> reload::ConfigChanges {
         let mut running = self.running.lock().unwrap();
         let mut new = running.clone();
@@ -217,32 +211,31 @@ impl TestWorld {
         changes
     }
 
-    /// What is open.
+    /// The listeners.
     pub fn doors(&self) -> &Listeners {
         &self.doors
     }
 
-    /// The configuration that runs.
+    /// The current configuration.
     pub fn config(&self) -> Config {
         self.running.lock().unwrap().clone()
     }
 
-    /// Suspends the account, or lets it go on.
+    /// Suspends the account or lifts the suspension.
     pub async fn suspend(&self, suspended: bool) {
         let change = |account: &mut mail::account::Account| account.suspended = suspended;
         self.world.provisioning.change_account(&self.account.to_string(), change).await.unwrap();
     }
 
-    /// An email with its recipients.
     pub async fn email(&self, id: EmailId) -> EmailWithRecipients {
         store::email::get(&self.world.store, self.account, id).await.unwrap().unwrap()
     }
 
-    /// Waits until an email is as wanted.
+    /// Waits until an email satisfies the condition.
     pub async fn wait(&self, id: EmailId, wanted: impl Fn(&EmailWithRecipients) -> bool) -> EmailWithRecipients {
         let waiting = async {
             loop {
-                // Seen before it is looked at: a change in between is not missed.
+                // Subscribe before reading, so that no change in between is missed.
                 let changed = self.world.worker.next_outcome();
                 let email = self.email(id).await;
                 if wanted(&email) {
@@ -253,11 +246,11 @@ impl TestWorld {
         };
         match tokio::time::timeout(PATIENCE, waiting).await {
             Ok(email) => email,
-            Err(_) => panic!("it did not come to that: {:#?}", self.email(id).await),
+            Err(_) => panic!("timed out: {:#?}", self.email(id).await),
         }
     }
 
-    /// Waits until the account's emails are as wanted.
+    /// Waits until the account's emails satisfy the condition.
     pub async fn wait_for_emails(&self, wanted: impl Fn(&[EmailWithRecipients]) -> bool) {
         let waiting = async {
             loop {
@@ -269,10 +262,10 @@ impl TestWorld {
                 changed.await;
             }
         };
-        tokio::time::timeout(PATIENCE, waiting).await.expect("it did not come to that");
+        tokio::time::timeout(PATIENCE, waiting).await.expect("timed out");
     }
 
-    /// Ends everything; nothing may be left over: no task in memory that is not on disk, no message's bytes, no connection.
+    /// Shuts down and checks for leaks: tasks in memory that are not stored, message bodies, connections.
     pub async fn end(self) {
         let worker = std::sync::Arc::clone(&self.world.worker);
         let idle = async {
@@ -284,10 +277,10 @@ impl TestWorld {
                 changed.await;
             }
         };
-        tokio::time::timeout(PATIENCE, idle).await.expect("tasks left over");
+        tokio::time::timeout(PATIENCE, idle).await.expect("tasks left in memory");
         self.doors.shut_down().await;
         worker.drain().await;
-        // A report to a sender may have been queued since: then its task lies on disk, too.
+        // A DSN may have been queued since then: its task is stored, too.
         let on_disk = store::task::list_all(&self.world.store, None, 1_000).await.unwrap().tasks.len();
         let (in_memory, body_bytes, _) = worker.memory_load();
         assert!(in_memory <= on_disk, "{in_memory} tasks in memory, {on_disk} on disk");

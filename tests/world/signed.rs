@@ -1,10 +1,10 @@
-//! A name server on loopback whose answers are signed: the root and all below it, but for the zones named beside it.
+//! A DNSSEC-signed name server on loopback: one signed root zone, and unsigned zones beside it.
 //!
-//! The texts are zone files whose relative names hang from the root. A zone beside is unsigned: where the root has a DS
-//! record for it all the same, its answers are bogus.
+//! The texts are zone files whose relative names are below the root. Answers of an unsigned zone are bogus if the root
+//! has a DS record for it.
 
 #![allow(dead_code, reason = "each test uses what it needs")]
-#![allow(clippy::expect_used, reason = "a test's world that cannot be set up ends the test")]
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -30,17 +30,17 @@ use tokio::net::{TcpListener, UdpSocket};
 
 const HEAD: &str = "$TTL 60\n@ SOA ns.test. hostmaster.test. 1 60 60 60 60\n@ NS ns.test.\n";
 
-/// A running name server; it ends when dropped.
+/// A running name server; it stops when dropped.
 pub(crate) struct SignedNameServer {
-    /// Where it answers, UDP and TCP.
+    /// Address for UDP and TCP.
     pub(crate) address: SocketAddr,
-    /// The DNSKEY record of its root, as a file of trust anchors has it.
+    /// The DNSKEY record of its root, in the format of a trust anchor file.
     pub(crate) anchor: String,
     _server: Server<Zones>,
 }
 
 impl SignedNameServer {
-    /// Starts one on a free port of 127.0.0.1, with zones beside: their names and texts.
+    /// Starts on a free port of 127.0.0.1. `beside` holds names and texts of unsigned zones.
     pub(crate) async fn start(root: &str, beside: &[(&str, &str)]) -> Self {
         let (udp, tcp) = loop {
             let udp = UdpSocket::bind("127.0.0.1:0").await.expect("a UDP port");
@@ -72,7 +72,7 @@ impl SignedNameServer {
         Self { address, anchor, _server: server }
     }
 
-    /// Writes the trust anchor into a directory, and says where.
+    /// Writes the trust anchor into a directory. Returns its path.
     pub(crate) fn anchor_in(&self, directory: &Path) -> std::path::PathBuf {
         let path = directory.join("anchors");
         std::fs::write(&path, &self.anchor).expect("a file");
@@ -80,7 +80,7 @@ impl SignedNameServer {
     }
 }
 
-/// All zones; and the root alone, which knows of the keys of those below it (RFC 4035 3.1.4.1).
+/// All zones; and the root alone, which answers DS queries for the zones below it (RFC 4035 3.1.4.1).
 struct Zones {
     parent: Catalog,
     catalog: Catalog,

@@ -1,8 +1,7 @@
-//! A mail host for tests: takes everything, unless a recipient's behaviour says otherwise.
+//! A scripted mail host: accepts every message unless a recipient's script says otherwise.
 //!
-//! It speaks just enough SMTP to be talked to by a real client, pipelining included, and remembers
-//! every message by its envelope. What a test scripts is per recipient, so one connection can meet
-//! every behaviour.
+//! It implements enough SMTP for a real client, pipelining included, and records every message with its envelope.
+//! Scripts are per recipient, so that one connection can meet every behaviour.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -13,53 +12,52 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 
-/// What happens to a message for a recipient.
+/// Scripted behaviour for one message to a recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behaviour {
-    /// This reply to RCPT.
+    /// Reply to RCPT.
     AtRcpt(&'static str),
-    /// This reply after the final dot.
+    /// Reply after the final dot.
     AtDot(&'static str),
-    /// The connection is cut after the final dot, the message kept: it arrived, and nobody said so.
+    /// Close the connection after the final dot without a reply; the message is recorded.
     CutAfterDot,
-    /// This reply to RCPT, once the test says that it goes on.
+    /// Reply to RCPT, delayed until the test calls `go_on`.
     AtRcptLater(&'static str),
-    /// No reply ever, to RCPT.
+    /// Never reply to RCPT.
     Stall,
-    /// No reply ever, after the final dot; the message is kept.
+    /// Never reply after the final dot; the message is recorded.
     StallAfterDot,
 }
 
-/// A message that was taken.
+/// A message that was accepted.
 #[derive(Debug, Clone)]
-pub struct Taken {
-    /// MAIL FROM, without brackets.
+pub struct ReceivedMessage {
+    /// Address of MAIL FROM, without brackets.
     pub sender: String,
-    /// RCPT TO, without brackets.
+    /// Address of RCPT TO, without brackets.
     pub recipient: String,
-    /// What MAIL said besides.
+    /// ESMTP parameters of MAIL.
     pub parameters: String,
     /// The content, dot-unstuffed.
     pub content: String,
-    /// Where it came from.
+    /// Client address.
     pub from: IpAddr,
-    /// What was said in EHLO.
+    /// Name given in EHLO.
     pub helo: String,
 }
 
 #[derive(Default)]
 struct State {
     behaviours: HashMap<String, Vec<Behaviour>>,
-    taken: Vec<Taken>,
+    taken: Vec<ReceivedMessage>,
     connections: usize,
     greeting: Option<&'static str>,
     greets_all: bool,
 }
 
-/// The mail host.
+/// The mail host. Clones share its state.
 #[derive(Clone)]
 pub struct Sink {
-    /// Where it listens.
     pub address: SocketAddr,
     state: Arc<Mutex<State>>,
     changed: Arc<watch::Sender<usize>>,
@@ -68,7 +66,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Starts on a free port of loopback.
+    /// Starts on a free loopback port.
     pub async fn start() -> Self {
         Self::start_on("127.0.0.1:0".parse().unwrap()).await
     }
@@ -94,44 +92,44 @@ impl Sink {
         sink
     }
 
-    /// The next messages for a recipient meet these, one each; then it is taken as usual.
+    /// Scripts the next messages to a recipient, one behaviour each. Later messages are accepted.
     pub fn script(&self, recipient: &str, behaviours: &[Behaviour]) {
         self.state.lock().unwrap().behaviours.insert(recipient.to_owned(), behaviours.to_vec());
     }
 
-    /// Returns when a reply waits.
+    /// Waits until a delayed reply is pending.
     pub async fn asked(&self) {
         self.asked.notified().await;
     }
 
-    /// One reply that waits is given.
+    /// Releases one pending reply.
     pub fn go_on(&self) {
         self.goes_on.notify_one();
     }
 
-    /// The next connection is greeted so, and closed.
+    /// Sends this greeting to the next connection and closes it.
     pub fn greet(&self, greeting: &'static str) {
         self.state.lock().unwrap().greeting = Some(greeting);
     }
 
-    /// All connections are greeted so, and closed; none: as usual.
+    /// Sends this greeting to all connections and closes them; `None` restores the normal greeting.
     pub fn greet_all(&self, greeting: Option<&'static str>) {
         let mut state = self.state.lock().unwrap();
         (state.greeting, state.greets_all) = (greeting, greeting.is_some());
     }
 
-    /// Everything that was taken.
-    pub fn taken(&self) -> Vec<Taken> {
+    /// All messages accepted so far.
+    pub fn taken(&self) -> Vec<ReceivedMessage> {
         self.state.lock().unwrap().taken.clone()
     }
 
-    /// How many connections were made.
+    /// Number of connections so far.
     pub fn connections(&self) -> usize {
         self.state.lock().unwrap().connections
     }
 
-    /// Waits until so many messages were taken.
-    pub async fn wait_for(&self, count: usize) -> Vec<Taken> {
+    /// Waits until `count` messages were accepted.
+    pub async fn wait_for(&self, count: usize) -> Vec<ReceivedMessage> {
         let mut changed = self.changed.subscribe();
         let enough = changed.wait_for(|taken| *taken >= count);
         let waited = tokio::time::timeout(super::PATIENCE, enough).await;
@@ -145,14 +143,14 @@ impl Sink {
         (!script.is_empty()).then(|| script.remove(0))
     }
 
-    fn take(&self, taken: Taken) {
+    fn take(&self, taken: ReceivedMessage) {
         let mut state = self.state.lock().unwrap();
         state.taken.push(taken);
-        // Told under the lock: of two at once the lower count must not be told last.
+        // Under the lock: of two concurrent updates, the lower count must not be sent last.
         self.changed.send_replace(state.taken.len());
     }
 
-    /// The reply to a recipient that is not taken; what becomes later of one that is.
+    /// `Err`: the reply that refuses the recipient. `Ok`: the behaviour after the final dot.
     async fn at_rcpt(&self, recipient: &str) -> Result<Option<Behaviour>, &'static str> {
         match self.next_behaviour(recipient) {
             Some(Behaviour::AtRcpt(reply)) => Err(reply),
@@ -225,7 +223,7 @@ impl Sink {
                     let content = content(&mut read).await?;
                     let (sender, helo, parameters) = (sender.clone(), helo.clone(), parameters.clone());
                     let recipient = recipient.take()?;
-                    let taken = Taken { sender, recipient, parameters, content, from, helo };
+                    let taken = ReceivedMessage { sender, recipient, parameters, content, from, helo };
                     match at_dot.take() {
                         Some(Behaviour::AtDot(reply)) => reply,
                         Some(Behaviour::StallAfterDot) => {

@@ -1,4 +1,4 @@
-//! Handing in mail, as a trusted host over SMTP and as a program over HTTP.
+//! Submits mail over SMTP as a trusted host, and calls the HTTP API.
 
 use std::net::SocketAddr;
 
@@ -8,12 +8,12 @@ use tokio::net::TcpStream;
 
 use super::TestWorld;
 
-/// Says lines to an SMTP server, and gives its last reply to each.
+/// Sends lines to an SMTP server. Returns the last line of each reply.
 pub async fn dialog(address: SocketAddr, lines: &[&str]) -> Vec<String> {
     dialog_behind("", address, lines).await
 }
 
-/// The same, with a proxy's header before anything else.
+/// Like `dialog`, with a PROXY header before anything else.
 pub async fn dialog_behind(header: &str, address: SocketAddr, lines: &[&str]) -> Vec<String> {
     let mut stream = BufReader::new(TcpStream::connect(address).await.unwrap());
     stream.get_mut().write_all(header.as_bytes()).await.unwrap();
@@ -38,12 +38,12 @@ async fn reply(stream: &mut BufReader<TcpStream>) -> String {
 }
 
 impl TestWorld {
-    /// Hands a message in through the relay listener; gives the email's id.
+    /// Submits a message through the relay listener. Returns the email's id.
     pub async fn relay(&self, to: &[&str], subject: &str) -> EmailId {
         self.relay_with(to, "", subject).await
     }
 
-    /// The same, with parameters to each RCPT, as ` NOTIFY=SUCCESS`.
+    /// Like `relay`, with parameters for each RCPT, such as ` NOTIFY=SUCCESS`.
     pub async fn relay_with(&self, to: &[&str], parameters: &str, subject: &str) -> EmailId {
         let mut lines = vec!["EHLO test".to_owned(), "MAIL FROM:<ada@acme.example>".to_owned()];
         lines.extend(to.iter().map(|to| format!("RCPT TO:<{to}>{parameters}")));
@@ -56,7 +56,7 @@ impl TestWorld {
         id.parse().unwrap()
     }
 
-    /// Calls the API; gives status and body.
+    /// Calls the API. Returns status and body.
     pub async fn call(&self, method: &str, path: &str, body: &str) -> (u16, serde_json::Value) {
         let mut stream = TcpStream::connect(self.api).await.unwrap();
         let request = format!(

@@ -1,4 +1,4 @@
-//! A TLS client that takes any certificate, and says which it was shown.
+//! A TLS client that accepts any certificate and returns it.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl ServerCertVerifier for Anybody {
         Ok(ServerCertVerified::assertion())
     }
 
-    // Not even read: the certificate of a challenge has a critical extension that rustls does not know.
+    // Not verified: the certificate of a challenge has a critical extension that rustls does not support.
     fn verify_tls12_signature(
         &self,
         _: &[u8],
@@ -48,7 +48,7 @@ impl ServerCertVerifier for Anybody {
     }
 }
 
-/// The certificate that a server shows for a name to who offers these protocols; none without a handshake.
+/// The certificate of a server for this name and ALPN protocols; `None` if the handshake fails.
 pub async fn shown<S>(stream: S, name: &str, alpn: &[&[u8]]) -> Option<Vec<u8>>
 where
     S: AsyncRead + AsyncWrite + Unpin,

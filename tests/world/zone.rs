@@ -1,27 +1,27 @@
 //! A name server on loopback that answers from a text.
 //!
-//! The text is a zone file of any names, whatever their zones: relative names hang from the root, the
-//! time to live is 60 s unless written, wildcards work (RFC 4592), aliases are followed, long TXT
-//! strings are cut into the 255 bytes that DNS allows. What is not in the text does not exist.
+//! The text is a zone file with names of any zone. Relative names are below the root, the TTL is 60 s unless written,
+//! wildcards work (RFC 4592), aliases are followed, and long TXT strings are split into strings of 255 bytes. A name
+//! that is not in the text does not exist.
 //!
 //! ```text
 //! example.com          MX   10 mx.example.com.
 //! mx.example.com   0   A    127.0.0.1
 //! *.test               MX   0 .
 //! $SERVFAIL broken.example       ; every type
-//! $TIMEOUT  slow.example MX      ; this type: no answer comes
+//! $TIMEOUT  slow.example MX      ; this type: no response
 //! $REFUSED  closed.example
-//! $BOGUS    forged.example       ; SERVFAIL, unless asked not to check signatures (CD)
-//! $DELEGATED sub.example.com ns.example.net  ; for it and all below: ask there
+//! $BOGUS    forged.example       ; SERVFAIL, unless checking is disabled (CD)
+//! $DELEGATED sub.example.com ns.example.net  ; referral for this name and all below
 //! $SPF99    old.example "v=spf1 -all"        ; the obsolete type 99
 //! ```
 //!
-//! UDP and TCP on one port; answers that do not fit are truncated. [`NameServer::set`] changes the text
-//! while it runs; resolvers that kept an answer keep it for its time to live. Blanks at the start of a
-//! line do not count, so that a text may be indented with the code around it.
+//! UDP and TCP use the same port; answers that do not fit are truncated. [`NameServer::set`] changes the text while the
+//! server runs; resolvers cache earlier answers for their TTL. Leading blanks of a line are ignored, so that a text may
+//! be indented like the code around it.
 
 #![allow(dead_code, reason = "each test uses what it needs")]
-#![allow(clippy::expect_used, reason = "a test's world that cannot be set up ends the test")]
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::Future;
@@ -41,14 +41,14 @@ use hickory_server::server::{Request, RequestHandler, ResponseHandler, ResponseI
 use hickory_server::zone_handler::MessageResponseBuilder;
 use tokio::net::{TcpListener, UdpSocket};
 
-/// Seconds that anything holds unless the text says otherwise.
+/// Default TTL in seconds.
 const TTL_S: u32 = 60;
-/// Aliases followed in one answer.
+/// Maximum number of CNAMEs followed in one answer.
 const ALIASES_MAX: usize = 8;
 
-/// A running name server; it ends when dropped.
+/// A running name server; it stops when dropped.
 pub(crate) struct NameServer {
-    /// Where it answers, UDP and TCP.
+    /// Address for UDP and TCP.
     pub(crate) address: SocketAddr,
     shared: Arc<Shared>,
     _server: Server<Answers>,
@@ -60,11 +60,11 @@ struct Shared {
 }
 
 impl NameServer {
-    /// Starts one on a free port of 127.0.0.1.
+    /// Starts on a free port of 127.0.0.1.
     pub(crate) async fn start(zone_text: &str) -> Self {
         let (udp, tcp) = loop {
             let udp = UdpSocket::bind("127.0.0.1:0").await.expect("a UDP port");
-            // The TCP port of the same number may be taken: then try another pair.
+            // The TCP port of the same number may be in use: try another pair.
             if let Ok(tcp) = TcpListener::bind(udp.local_addr().expect("its address")).await {
                 break (udp, tcp);
             }
@@ -72,7 +72,7 @@ impl NameServer {
         Self::on(udp, tcp, zone_text)
     }
 
-    /// Starts another one on the port of this one, at an address of loopback such as 127.0.0.2.
+    /// Starts another server on the same port at another loopback address, such as 127.0.0.2.
     pub(crate) async fn beside(&self, ip: &str, zone_text: &str) -> Self {
         let address = (ip, self.address.port());
         let udp = UdpSocket::bind(address).await.expect("the UDP port");
@@ -88,12 +88,12 @@ impl NameServer {
         Self { address, shared, _server: server }
     }
 
-    /// Answers from another text from now on.
+    /// Replaces the zone text.
     pub(crate) fn set(&self, zone_text: &str) {
         *self.shared.zone.write().expect("nothing panics with it") = Zone::parse(zone_text);
     }
 
-    /// How many queries have come, retries included.
+    /// Number of queries received, retries included.
     pub(crate) fn queries(&self) -> usize {
         self.shared.queries.load(Ordering::Relaxed)
     }
@@ -106,7 +106,7 @@ enum Trouble {
     Bogus,
 }
 
-/// The type that SPF records once had.
+/// The obsolete record type of SPF (RFC 7208 3.1).
 const SPF99: RecordType = RecordType::Unknown(99);
 
 #[derive(Default)]
@@ -115,7 +115,7 @@ struct Zone {
     /// Every name with records, and every name above one.
     names: HashSet<LowerName>,
     trouble: HashMap<(LowerName, Option<RecordType>), Trouble>,
-    /// Zones of others below ours, and who serves them.
+    /// Zones delegated to other servers.
     delegated: Vec<Record>,
 }
 
@@ -161,7 +161,7 @@ impl Zone {
         zone
     }
 
-    /// One string, as the line has it between quotation marks.
+    /// Adds a type 99 record with the quoted string of the line.
     fn put_spf99(&mut self, line: &str, name: &str) {
         let text = line.split('"').nth(1).expect("a quoted text");
         let length = u8::try_from(text.len()).expect("a short text");
@@ -220,7 +220,7 @@ impl Zone {
     }
 }
 
-/// TXT strings longer than DNS allows become several, as one would publish them.
+/// Splits TXT strings into strings of at most 255 bytes.
 fn cut_strings(mut record: Record) -> Record {
     if let RData::TXT(txt) = &record.data {
         let strings: Vec<&[u8]> = txt.txt_data.iter().flat_map(|string| string.chunks(255)).collect();

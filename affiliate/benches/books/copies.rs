@@ -1,11 +1,11 @@
-//! Referrals, what the processor told of them, and their lines: a few customers are heard of through the ledger itself, and
-//! all others are copies of what it wrote then, with names and times of their own. So the books are as it keeps them.
+//! Referrals with their processor state and lines. A few model customers are ingested through the ledger; all others
+//! are copies of the rows it wrote, with their own ids and times. So the rows are the ones that the ledger stores.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use affiliate::ledger::IngestOutcome;
-use affiliate::office::no_extension;
 use affiliate::referrals::{PartnerSelector, ReferralDraft};
+use affiliate::service::no_extension;
 use jiff::Timestamp;
 use mail::affiliate::commission::{Commission, CommissionOrigin, CommissionState, FreezeReasons};
 use mail::affiliate::money::Currency;
@@ -16,44 +16,43 @@ use mail::id::CommissionId;
 use queue::clock::Clock;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use store::affiliate::heard::{self, ProcessorObjectKind, StoredProcessorObject};
-use store::affiliate::{commission, payout, referral, tally};
+use store::affiliate::processor_state::{self, ProcessorObjectKind, StoredProcessorObject};
+use store::affiliate::{commission, customer_counts, payout, referral};
 use store::engine::Batch;
 
 use super::house::House;
 use super::scale::{Fate, PAID_RUNS, Scale, days, fate, recruiter, spread, stem};
 use super::told;
 
-/// Referrals that one commit writes.
+/// Referrals per commit.
 const AT_ONCE: usize = 100;
-/// Lines of a referral, at most: what tells their ids apart.
+/// Maximum lines of a referral; keeps the generated ids distinct.
 const LINES_MAX: u64 = 1_000;
 
-/// Of which payout a line is: its run, its partner, its currency.
-pub(crate) type Which = (u32, u64, Currency);
+/// Key of a payout: run, partner, currency.
+pub(crate) type PayoutKey = (u32, u64, Currency);
 
-/// What the lines of a payout come to.
+/// Sum of a payout's lines.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sum {
     pub(crate) amount: i64,
     pub(crate) lines: u32,
 }
 
-/// What was written.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     pub(crate) lines: u64,
-    pub(crate) payouts: BTreeMap<Which, Sum>,
+    pub(crate) payouts: BTreeMap<PayoutKey, Sum>,
     paying: HashMap<u64, u32>,
 }
 
-/// A referral as the ledger keeps it, with all that was heard of it.
+/// A model referral as the ledger stored it, with its processor state.
 struct Model {
     stem: String,
     referral: Referral,
     heard: Vec<(ProcessorObjectKind, String, String)>,
     invoices: Vec<String>,
-    /// Each with the number of its invoice.
+    /// With the number of each line's invoice.
     lines: Vec<(u64, Commission)>,
 }
 
@@ -65,7 +64,7 @@ fn has_paid(fate: Fate) -> bool {
     is_customer(fate) && fate != Fate::Trialing
 }
 
-/// One who left has paid in another currency.
+/// Cancelled customers pay in another currency.
 fn currency(fate: Fate) -> &'static str {
     if fate == Fate::Cancelled { "eur" } else { "usd" }
 }
@@ -74,7 +73,7 @@ fn invoice_id(stem: &str, number: u64) -> String {
     format!("in_{stem}_{number}")
 }
 
-/// All that the processor tells of a customer, in its order.
+/// Returns all events of a customer, in order.
 fn events(scale: &Scale, (fate, stem, from): (Fate, &str, i64)) -> Vec<Value> {
     let mut told: Vec<(&str, Value)> = Vec::new();
     let status = if fate == Fate::Trialing { "trialing" } else { "active" };
@@ -106,13 +105,14 @@ async fn model(house: &House, scale: &Scale, (fate, partner): (Fate, u64)) -> Mo
     let id = ledger.refer(account, &draft, &no_extension).await.unwrap().referral.id;
     let (mut heard, mut lines, mut invoices) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(customer) = customer {
-        // Who buys before the referral is there buys by himself: writing the partners may take a while.
+        // Invoices must be later than the referral, and writing the partners may have taken a while.
         let from = Clock::default().now().as_second();
         for event in events(scale, (fate, &stem, from)) {
             let answer = ledger.ingest(account, event.to_string().as_bytes()).await;
             assert!(matches!(answer, IngestOutcome::Done), "{event}: {answer:?}");
         }
-        invoices = heard::list_customer_invoices(store, account, (&customer, None), usize::MAX).await.unwrap();
+        invoices =
+            processor_state::list_customer_invoices(store, account, (&customer, None), usize::MAX).await.unwrap();
         let mut named = vec![(ProcessorObjectKind::Customer, customer)];
         for id in &invoices {
             let number = id.rsplit('_').next().unwrap().parse().unwrap();
@@ -125,7 +125,8 @@ async fn model(house: &House, scale: &Scale, (fate, partner): (Fate, u64)) -> Mo
             named.push((ProcessorObjectKind::Charge, format!("ch_{id}")));
         }
         for (kind, name) in named {
-            let read: StoredProcessorObject<Box<RawValue>> = heard::get(store, account, kind, &name).await.unwrap();
+            let read: StoredProcessorObject<Box<RawValue>> =
+                processor_state::get(store, account, kind, &name).await.unwrap();
             heard.extend(read.value.map(|value| (kind, name, value.get().to_owned())));
         }
     }
@@ -134,7 +135,7 @@ async fn model(house: &House, scale: &Scale, (fate, partner): (Fate, u64)) -> Mo
     Model { stem, referral, heard, invoices, lines }
 }
 
-/// By which way a referral came; by metadata very few.
+/// Source of a referral; metadata is very rare.
 fn source(number: u64) -> ReferralSource {
     match number % 1_000 {
         0 => ReferralSource::Metadata,
@@ -175,7 +176,7 @@ impl Copier<'_> {
         let customer = model.referral.customer.as_deref().map(rename);
         for invoice in &model.invoices {
             let customer = customer.as_deref().unwrap();
-            heard::link_invoice_to_customer(&mut self.batch, account, customer, &rename(invoice));
+            processor_state::link_invoice_to_customer(&mut self.batch, account, customer, &rename(invoice));
         }
         let at = self.scale.born(number);
         let mut dealings = model.referral.dealings.clone();
@@ -236,7 +237,7 @@ impl Copier<'_> {
         self.written.lines += 1;
     }
 
-    /// What became of a line since; nothing when it waits for the end of its hold.
+    /// Returns the later status of a line; `None` while its hold lasts.
     fn status(
         &mut self,
         (at, earner): (Timestamp, u64),
@@ -262,15 +263,15 @@ impl Copier<'_> {
     }
 }
 
-/// The payout that lines of a partner are in.
-pub(crate) fn payout_id(scale: &Scale, (run, partner, currency): Which) -> mail::id::PayoutId {
+/// Returns the payout that contains lines of a partner.
+pub(crate) fn payout_id(scale: &Scale, (run, partner, currency): PayoutKey) -> mail::id::PayoutId {
     scale.payout_id((run, partner), u64::from(currency.as_str() == "eur"))
 }
 
-/// Writes them; what was written.
+/// Writes all referrals.
 pub(crate) async fn write(house: &House, scale: &Scale) -> Written {
     let mut models = HashMap::new();
-    // Of twenty in a row there is each fate; and who brings a referral was recruited, or was not.
+    // Any twenty consecutive referrals contain each fate; partner 9 has a recruiter, partner 4 has none.
     for fate in (0..20).map(fate).collect::<HashSet<_>>() {
         for partner in [4, 9] {
             let key = (fate, recruiter(partner).is_some());
@@ -286,7 +287,7 @@ pub(crate) async fn write(house: &House, scale: &Scale) -> Written {
             copier.copy(&models[&(fate(*number), is_recruited)], *number);
         }
         let (batch, store) = (copier.batch, house.store().clone());
-        // One is committed while the next is made.
+        // A batch is committed while the next is built.
         if let Some(before) = commit.replace(tokio::spawn(async move { store.commit(batch).await })) {
             before.await.unwrap().unwrap();
         }
@@ -295,8 +296,8 @@ pub(crate) async fn write(house: &House, scale: &Scale) -> Written {
     let mut batch = Batch::intake();
     for (partner, paying) in &written.paying {
         let of = (house.account, scale.partner_id(*partner));
-        let before = tally::get(house.store(), of.0, of.1).await.unwrap();
-        tally::put(&mut batch, of, &before, before.paying + paying);
+        let before = customer_counts::get(house.store(), of.0, of.1).await.unwrap();
+        customer_counts::put(&mut batch, of, &before, before.paying + paying);
     }
     house.store().commit(batch).await.unwrap();
     written.lines += models.values().map(|model| u64::try_from(model.lines.len()).unwrap()).sum::<u64>();

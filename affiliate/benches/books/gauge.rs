@@ -1,4 +1,4 @@
-//! What the machine says: time, CPU, memory, disk; and how times are told.
+//! Measurements of time, CPU, memory and disk, and their statistics.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ pub(crate) fn start() -> Instant {
     Instant::now()
 }
 
-/// The CPU that all threads of the process used so far: the kernel counts it in hundredths of a second.
+/// CPU time of all threads of the process so far; the kernel counts in hundredths of a second.
 pub(crate) fn cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();
@@ -16,7 +16,7 @@ pub(crate) fn cpu() -> Duration {
     Duration::from_millis(10 * ticks.sum::<u64>())
 }
 
-/// The most memory that the process had, in megabytes.
+/// Peak memory of the process in MB.
 pub(crate) fn memory_mb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
@@ -38,7 +38,7 @@ pub(crate) fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// The middle one, the one that 99 of a hundred do not exceed, and the longest, in milliseconds.
+/// Median, 99th percentile and maximum, in milliseconds.
 pub(crate) fn spread_of(mut times: Vec<Duration>) -> [f64; 3] {
     times.sort_unstable();
     let at = |hundredths: usize| times.get(times.len() * hundredths / 100).or(times.last());

@@ -1,23 +1,23 @@
-//! The office that the handlers of the API ask, over a store on disk, with a program that is live.
+//! The affiliate service that the API's handlers use, on a store on disk, with a live program.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use affiliate::ledger::Ledger;
-use affiliate::office::AffiliateService;
+use affiliate::service::AffiliateService;
 use jiff::Timestamp;
 use mail::classify::ReplyRules;
+use mail::domain_setup::ServiceHosts;
 use mail::id::AccountId;
-use mail::setup::ServiceHosts;
 use mail::verp::VerpKey;
-use queue::accept::{DkimSigning, Intake, IntakeParts};
+use queue::client::http::{HttpClient, HttpClientSettings};
+use queue::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::clock::Clock;
-use queue::courier::http::{HttpClient, HttpClientSettings};
-use queue::courier::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
-use queue::plan::{MxRouter, RouterSettings};
-use queue::retry::RetrySchedule;
+use queue::intake::{DkimSigning, Intake, IntakeParts};
+use queue::retry_schedule::RetrySchedule;
+use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
 use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
@@ -26,12 +26,12 @@ use store::engine::Store;
 pub(crate) struct House {
     pub(crate) office: AffiliateService,
     pub(crate) account: AccountId,
-    /// When it was opened.
+    /// Time at which the store was opened.
     pub(crate) now: Timestamp,
 }
 
 impl House {
-    /// A house in which nobody works but who measures.
+    /// Opens the service without background tasks.
     pub(crate) async fn open(store: Store) -> Self {
         let now = Clock::default().now();
         let account = AccountId::new(now, Entropy::default().u128());
@@ -49,15 +49,18 @@ impl House {
     }
 }
 
-/// Nobody is asked.
-fn resolver() -> dns::lookup::Resolver {
+/// Resolver without a server: no DNS query is answered.
+fn resolver() -> dns::resolver::Resolver {
     let servers = vec!["127.0.0.1:9".parse().unwrap()];
-    dns::lookup::Resolver::new(&dns::lookup::ResolverSettings { servers, ..dns::lookup::ResolverSettings::default() })
-        .unwrap()
+    dns::resolver::Resolver::new(&dns::resolver::ResolverSettings {
+        servers,
+        ..dns::resolver::ResolverSettings::default()
+    })
+    .unwrap()
 }
 
-fn vault() -> Arc<dns::seal::Vault> {
-    Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap())
+fn vault() -> Arc<dns::secrets::Vault> {
+    Arc::new(dns::secrets::Vault::new(&[2; 32]).unwrap())
 }
 
 fn worker(store: Store) -> Arc<Worker> {
@@ -109,7 +112,7 @@ fn hall_parts() -> IntakeParts {
     };
     let domains = DomainsParts {
         vault: vault(),
-        inspector: dns::setup::DomainChecker::new(dns::setup::DomainCheckSettings::default()).unwrap(),
+        inspector: dns::domain_check::DomainChecker::new(dns::domain_check::DomainCheckSettings::default()).unwrap(),
         publisher: queue::domains::Publisher::new(resolver(), true),
         facts,
         auto_verify: false,
@@ -121,7 +124,7 @@ fn hall_parts() -> IntakeParts {
         sandbox_sender: None,
         message_bytes_max: 1 << 20,
         plans: mail::plan::Plans::default(),
-        link_key: mail::link::TokenKey::new([3; 32]),
+        link_key: mail::signed_token::TokenKey::new([3; 32]),
         rate_limit: false,
         domains,
     }

@@ -1,5 +1,5 @@
-//! What an invoice costs: heard as the processor's webhook is heard once its signature was checked, one after the other, and
-//! committed with all that follows from it.
+//! Cost of an invoice: events are ingested one after the other, as webhooks are after signature verification, and
+//! committed with all their effects.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn hear(house: &House, (name, events): (&str, &[Value])) {
     for event in events {
         let invoice = event["data"]["object"]["id"].as_str().unwrap();
         let lines = commission::list_by_invoice(house.store(), house.account, invoice).await.unwrap();
-        assert!(!lines.is_empty(), "nothing came of {event}");
+        assert!(!lines.is_empty(), "no commission was written for {event}");
     }
     let each = |of: Duration| ms(of) / bodies.len().max(1) as f64;
     let [middle, p99, most] = spread_of(times);
@@ -37,7 +37,7 @@ async fn hear(house: &House, (name, events): (&str, &[Value])) {
 pub(crate) async fn measure(house: &House, scale: &Scale, count: u64) {
     println!(
         "\n{:<40} {:>8} {:>8} {:>8} {:>8} {:>8}",
-        format!("ms for an invoice, of {count}"),
+        format!("ms per invoice, {count} invoices"),
         "p50",
         "p99",
         "most",
@@ -60,8 +60,8 @@ pub(crate) async fn measure(house: &House, scale: &Scale, count: u64) {
     };
     let count = usize::try_from(count).unwrap();
     let next: Vec<_> = (0..).zip(of(Fate::Active)).take(count).map(|it| paid(it, false)).collect();
-    hear(house, ("the next one of a customer", &next)).await;
+    hear(house, ("further invoice of a customer", &next)).await;
     let first: Vec<_> = (0..).zip(of(Fate::Lead)).take(count).map(|it| paid(it, true)).collect();
-    hear(house, ("the first one of a lead, by its address", &first)).await;
-    hear(house, ("one that was heard before", &next)).await;
+    hear(house, ("first invoice of a lead, matched by email", &first)).await;
+    hear(house, ("duplicate event", &next)).await;
 }

@@ -1,7 +1,7 @@
-//! How long a page of each list takes, with each filter, by the functions that the API's handlers call, the objects of the
-//! answer included. Pages are as large as they may be, and begin anywhere.
+//! Time per page of each list, with each filter, through the functions that the API's handlers call, including the JSON
+//! objects. Pages have the maximum size and start at random positions.
 
-use affiliate::object::{CommissionObject, LinkObject, PayoutObject, PayoutRunObject, ReferralObject};
+use affiliate::api_objects::{CommissionObject, LinkObject, PayoutObject, PayoutRunObject, ReferralObject};
 use affiliate::partners::{PartnerQuery, PartnerView};
 use affiliate::payouts::PayoutQuery as PayoutWish;
 use jiff::{SignedDuration, Timestamp};
@@ -22,36 +22,36 @@ use super::partners::{email, has_all_links};
 use super::payouts::Drafted;
 use super::scale::{PAID_RUNS, Scale, days, spread};
 
-/// Rows of a page: the most that the API gives.
+/// Page size, the API's maximum.
 const LIMIT: usize = 100;
 
-/// How many rows a page has, and whether there is another.
-type Seen = (usize, bool);
+/// Number of rows, and whether there is another page.
+type PageSize = (usize, bool);
 
-/// The answer is written, too.
-fn seen<T: Serialize>(objects: &[T], has_next: bool) -> Seen {
+/// Serializes the objects, as a response would.
+fn seen<T: Serialize>(objects: &[T], has_next: bool) -> PageSize {
     std::hint::black_box(serde_json::to_vec(objects).unwrap());
     (objects.len(), has_next)
 }
 
-/// A time between two.
+/// Returns a pseudo-random time within a range.
 fn between((from, to): (Timestamp, Timestamp), number: u64) -> Timestamp {
     let ms = u64::try_from(to.duration_since(from).as_millis()).unwrap().max(1);
     from + SignedDuration::from_millis((spread(number * 7) % ms).try_into().unwrap())
 }
 
-/// A page that begins at some time.
+/// Returns a page that starts at a pseudo-random time.
 fn page(times: (Timestamp, Timestamp), number: u64) -> ListPageRequest {
     let before = Some(PayoutId::new(between(times, number), 0).to_bytes());
     ListPageRequest { before, limit: LIMIT, from: None }
 }
 
-/// Pages of each kind.
+/// Number of pages measured per list.
 fn pages() -> u64 {
     number("PAGES", 500)
 }
 
-async fn time(name: &str, page: impl AsyncFn(u64) -> Seen) {
+async fn time(name: &str, page: impl AsyncFn(u64) -> PageSize) {
     let (mut times, mut rows, mut short) = (Vec::new(), 0, 0);
     for number in 0..pages() {
         let began = start();
@@ -67,7 +67,7 @@ async fn time(name: &str, page: impl AsyncFn(u64) -> Seen) {
 pub(crate) async fn measure(house: &House, scale: &Scale, (campaigns, drafted): (&[CampaignId], &Drafted)) {
     println!(
         "\n{:<46} {:>8} {:>8} {:>8} {:>6} {:>6}",
-        format!("ms for a page of {LIMIT}"),
+        format!("ms per page of {LIMIT}"),
         "p50",
         "p99",
         "most",
@@ -85,7 +85,7 @@ pub(crate) async fn measure(house: &House, scale: &Scale, (campaigns, drafted): 
 struct Lists<'a> {
     house: &'a House,
     scale: &'a Scale,
-    /// Between which times rows were made.
+    /// Period in which the rows were created.
     all: (Timestamp, Timestamp),
 }
 
@@ -129,7 +129,7 @@ impl Lists<'_> {
         .await;
     }
 
-    async fn partner_page(&self, wish: &PartnerQuery, wanted: ListPageRequest) -> Seen {
+    async fn partner_page(&self, wish: &PartnerQuery, wanted: ListPageRequest) -> PageSize {
         let program = self.house.office.require_set_up(self.house.account).await.unwrap();
         let page = self.house.office.list_partners(&program, wish, wanted).await.unwrap();
         let objects: Vec<_> = page.partners.iter().map(PartnerView::object).collect();
@@ -183,7 +183,7 @@ impl Lists<'_> {
         .await;
     }
 
-    async fn referral_page(&self, filter: &referral::ReferralFilter, wanted: ListPageRequest) -> Seen {
+    async fn referral_page(&self, filter: &referral::ReferralFilter, wanted: ListPageRequest) -> PageSize {
         self.house.office.require_set_up(self.house.account).await.unwrap();
         let page = self.house.office.list_referrals(self.house.account, filter, wanted).await.unwrap();
         let objects: Vec<_> = page.rows.iter().map(ReferralObject::from).collect();
@@ -213,7 +213,7 @@ impl Lists<'_> {
             ),
         ];
         for (name, filter) in filters {
-            // What is not paid is of the last weeks.
+            // Unpaid lines are recent.
             let is_recent = matches!(filter.statuses[..], [Pending | Earned]);
             let times = if is_recent { recent } else { self.all };
             time(name, async |number| self.commission_page(&filter, page(times, number)).await).await;
@@ -244,7 +244,7 @@ impl Lists<'_> {
         .await;
     }
 
-    async fn commission_page(&self, filter: &commission::CommissionFilter, wanted: ListPageRequest) -> Seen {
+    async fn commission_page(&self, filter: &commission::CommissionFilter, wanted: ListPageRequest) -> PageSize {
         self.house.office.require_set_up(self.house.account).await.unwrap();
         let page = commission::list(self.house.store(), self.house.account, filter, wanted).await.unwrap();
         let objects: Vec<_> = page.rows.iter().map(CommissionObject::from).collect();
@@ -279,14 +279,14 @@ impl Lists<'_> {
         .await;
     }
 
-    async fn payout_page(&self, wish: &PayoutWish, wanted: ListPageRequest) -> Seen {
+    async fn payout_page(&self, wish: &PayoutWish, wanted: ListPageRequest) -> PageSize {
         self.house.office.require_set_up(self.house.account).await.unwrap();
         let page = self.house.ledger().list_payouts(self.house.account, wish, wanted).await.unwrap();
         let objects: Vec<_> = page.payouts.iter().map(PayoutObject::from).collect();
         seen(&objects, page.next.is_some())
     }
 
-    /// The lists that only the owner is shown.
+    /// Lists that only the owner sees.
     async fn owner(&self, drafted: &Drafted) {
         let (office, account) = (&self.house.office, self.house.account);
         time("owner: campaigns, each with its affiliates", async |_| {

@@ -1,4 +1,4 @@
-//! The program, its campaigns, its partners with their links, and what the processor sent lately.
+//! The program, its campaigns, partners with links, and recent processor events.
 
 use jiff::Timestamp;
 use mail::affiliate::campaign::{Campaign, CommissionDuration as Months, CommissionRate, CommissionTerms, Visibility};
@@ -18,12 +18,12 @@ use store::engine::Batch;
 use super::house::House;
 use super::scale::{Scale, days, recruiter, spread, standing};
 
-/// Rows that one commit writes.
+/// Rows per commit.
 const AT_ONCE: usize = 200;
-/// Partners of a campaign.
+/// Number of campaigns.
 const CAMPAIGNS: u64 = 3;
 
-/// A partner with as many links as there may be.
+/// True for partners with the maximum number of links.
 pub(crate) fn has_all_links(partner: u64) -> bool {
     partner % 50 == 10
 }
@@ -159,7 +159,7 @@ fn event_of(house: &House, scale: &Scale, number: u64) -> ProcessorEvent {
     }
 }
 
-/// Writes them; the campaigns.
+/// Writes all rows, and returns the campaigns.
 pub(crate) async fn write(house: &House, scale: &Scale) -> Vec<CampaignId> {
     let at = scale.joined(0);
     let campaigns: Vec<_> = (0..CAMPAIGNS).map(|number| campaign_of(house, at, number)).collect();

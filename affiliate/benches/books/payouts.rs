@@ -1,4 +1,4 @@
-//! Payout runs: those that were paid, one that is approved, and one that is drafted of what is left.
+//! Payout runs: paid ones, an approved one, and a draft of the rest.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use mail::id::PayoutId;
 use store::affiliate::{payout, payout_run};
 use store::engine::Batch;
 
-use super::copies::{Sum, Which, Written, payout_id};
+use super::copies::{PayoutKey, Sum, Written, payout_id};
 use super::house::House;
 use super::partners::email;
 use super::scale::{PAID_RUNS, Scale, days};
 
-/// Payouts that one commit writes.
+/// Payouts per commit.
 const AT_ONCE: usize = 500;
 
-/// What was drafted, and between which times.
+/// The draft run and the period of its payouts.
 pub(crate) struct Drafted {
     /// Payouts of all runs.
     pub(crate) payouts: usize,
@@ -25,12 +25,17 @@ pub(crate) struct Drafted {
     pub(crate) until: Timestamp,
 }
 
-/// One partner in a hundred had a payout in each run that failed, and its lines went to another.
+/// One partner in a hundred has a failed payout in each run; its lines are in another payout.
 fn fails(partner: u64) -> bool {
     partner % 100 == 7
 }
 
-fn payout_of(house: &House, scale: &Scale, (id, which): (PayoutId, Which), (sum, state): (Sum, PayoutState)) -> Payout {
+fn payout_of(
+    house: &House,
+    scale: &Scale,
+    (id, which): (PayoutId, PayoutKey),
+    (sum, state): (Sum, PayoutState),
+) -> Payout {
     let (run, partner, currency) = which;
     let (at, is_paid) = (scale.run_at(run), state == PayoutState::Paid);
     Payout {
@@ -57,10 +62,11 @@ fn payout_of(house: &House, scale: &Scale, (id, which): (PayoutId, Which), (sum,
     }
 }
 
-async fn write_run(house: &House, scale: &Scale, (number, theirs): (u32, &[(Which, Sum)])) -> usize {
+async fn write_run(house: &House, scale: &Scale, (number, theirs): (u32, &[(PayoutKey, Sum)])) -> usize {
     let (at, is_paid) = (scale.run_at(number), number < PAID_RUNS);
     let state = if is_paid { PayoutState::Paid } else { PayoutState::Open };
-    let of = |(which, sum): &(Which, Sum)| payout_of(house, scale, (payout_id(scale, *which), *which), (*sum, state));
+    let of =
+        |(which, sum): &(PayoutKey, Sum)| payout_of(house, scale, (payout_id(scale, *which), *which), (*sum, state));
     let mut payouts: Vec<Payout> = theirs.iter().map(of).collect();
     let open = if is_paid { 0 } else { payouts.len() };
     for partner in (0..scale.partners).filter(|partner| fails(*partner)) {
@@ -103,7 +109,7 @@ async fn write_run(house: &House, scale: &Scale, (number, theirs): (u32, &[(Whic
     payouts.len()
 }
 
-/// Writes them, and drafts the last one.
+/// Writes the runs, and drafts the last one.
 pub(crate) async fn write(house: &House, scale: &Scale, written: &Written) -> Drafted {
     let mut payouts = 0;
     for number in 0..=PAID_RUNS {
@@ -113,7 +119,7 @@ pub(crate) async fn write(house: &House, scale: &Scale, written: &Written) -> Dr
     }
     let drafted = house.ledger().draft_run(house.account, None).await.unwrap();
     let why = drafted.skipped.iter().take(5).collect::<Vec<_>>();
-    let run = drafted.run.unwrap_or_else(|| panic!("nobody is paid: {why:?}"));
+    let run = drafted.run.unwrap_or_else(|| panic!("the run has no payouts: {why:?}"));
     payouts += usize::try_from(run.payouts).unwrap();
     let until = queue::clock::Clock::default().now();
     Drafted { payouts, run, until }

@@ -1,28 +1,29 @@
-//! How large the books are, and who is who in them: all of it follows from a number.
+//! Size of the generated data; all rows are derived from a number.
 
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::commission::CommissionLevel;
 use mail::affiliate::partner::PartnerStatus;
 use mail::id::{PartnerId, PayoutId, PayoutRunId, ReferralId};
 
-/// So many days the books go back.
+/// Days that the data go back.
 const DAYS: i64 = 5 * 365;
-/// All that is copied is older than this: events are not kept so long, so nobody must have been told of it.
+/// Age of the newest copied row in days. It exceeds the event retention, so the audit expects no events for copied
+/// rows.
 const DAYS_OLD: i64 = 140;
-/// Payout runs that are paid; there is one more that is approved, and one in draft.
+/// Number of paid runs; one more is approved, and one is a draft.
 pub(crate) const PAID_RUNS: u32 = 24;
 
-/// What became of a referral.
+/// Final status of a generated referral.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Fate {
     Lead,
-    /// A lead that the owner is to look at.
+    /// A lead that waits for review.
     Flagged,
     Rejected,
     Trialing,
     Refunded,
     Cancelled,
-    /// Pays; the owner has looked at it.
+    /// Paying, after the owner allowed it.
     Allowed,
     Active,
 }
@@ -31,7 +32,7 @@ pub(crate) enum Fate {
 pub(crate) struct Scale {
     pub(crate) referrals: u64,
     pub(crate) partners: u64,
-    /// Invoices of a customer.
+    /// Invoices per customer.
     pub(crate) invoices: u64,
     pub(crate) begin: Timestamp,
     pub(crate) end: Timestamp,
@@ -41,12 +42,12 @@ pub(crate) fn days(days: i64) -> SignedDuration {
     SignedDuration::from_hours(24 * days)
 }
 
-/// A number that looks like chance.
+/// A pseudo-random number derived from `number`.
 pub(crate) fn spread(number: u64) -> u64 {
     number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20
 }
 
-/// The share `part / whole` of a time.
+/// Returns the fraction `part / whole` of a duration.
 fn share(of: SignedDuration, part: u64, whole: u64) -> SignedDuration {
     let ms = of.as_millis() * i128::from(part) / i128::from(whole.max(1));
     SignedDuration::from_millis(ms.try_into().unwrap())
@@ -55,7 +56,7 @@ fn share(of: SignedDuration, part: u64, whole: u64) -> SignedDuration {
 impl Scale {
     pub(crate) fn new(now: Timestamp, (referrals, lines): (u64, u64)) -> Self {
         let referrals = referrals.next_multiple_of(20).max(200);
-        // Of twenty referrals fifteen pay, and one line in eleven is a recruiter's.
+        // Fifteen of twenty referrals pay, and one line in eleven is a recruiter's.
         let each = referrals * 15 * 11;
         let invoices = ((lines * 20 * 10 + each / 2) / each).max(1);
         let partners = (referrals / 100).clamp(50, 10_000).next_multiple_of(50);
@@ -66,7 +67,7 @@ impl Scale {
         self.end.duration_since(self.begin)
     }
 
-    /// When a partner joined: in the year before all else.
+    /// Time at which a partner joined: in the year before the first referral.
     pub(crate) fn joined(&self, partner: u64) -> Timestamp {
         self.begin - days(365) + share(days(365), partner, self.partners)
     }
@@ -83,20 +84,20 @@ impl Scale {
         ReferralId::new(self.born(referral), spread(referral).into())
     }
 
-    /// When an invoice of a referral was paid: once a month, or faster when it came late.
+    /// Time at which an invoice was paid: monthly, or more often for recent referrals.
     pub(crate) fn bought(&self, referral: u64, invoice: u64) -> Timestamp {
         let born = self.born(referral);
         let month = share(self.end.duration_since(born), 1, self.invoices + 1).min(days(30));
         born + share(month, invoice + 1, 1)
     }
 
-    /// Who brought a referral: nobody who was never active.
+    /// The partner who brought a referral; never one that was not active.
     pub(crate) fn bringer(&self, referral: u64) -> u64 {
         let partner = spread(referral) % self.partners;
         if partner % 50 < 3 { partner + 4 } else { partner }
     }
 
-    /// Whose share of a referral's invoice it is.
+    /// The partner who earns a line of this level.
     pub(crate) fn earner(&self, referral: u64, level: CommissionLevel) -> u64 {
         let bringer = self.bringer(referral);
         match level {
@@ -105,7 +106,7 @@ impl Scale {
         }
     }
 
-    /// In which run a line of this time is, if the partner's time has come: paid ones, the approved one, then the rest.
+    /// The run that contains a line of this time: paid runs, then the approved one, then none yet.
     pub(crate) fn run_of(&self, at: Timestamp) -> u32 {
         let part = at.duration_since(self.begin).as_millis() * i128::from(PAID_RUNS + 2) / self.span().as_millis();
         part.try_into().unwrap()
@@ -119,14 +120,14 @@ impl Scale {
         PayoutRunId::new(self.run_at(run), spread(run.into()).into())
     }
 
-    /// The payout of a partner in a run, by a number that tells its payouts there apart.
+    /// Returns the id of a partner's payout in a run; `number` distinguishes several.
     pub(crate) fn payout_id(&self, (run, partner): (u32, u64), number: u64) -> PayoutId {
         let chance = spread((u64::from(run) * self.partners + partner) * 4 + number);
         PayoutId::new(self.run_at(run), chance.into())
     }
 }
 
-/// One partner in ten was recruited by the one before it.
+/// One partner in ten was recruited by the partner before.
 pub(crate) fn recruiter(partner: u64) -> Option<u64> {
     (partner % 10 == 9).then(|| partner - 1)
 }
@@ -154,7 +155,7 @@ pub(crate) fn fate(referral: u64) -> Fate {
     }
 }
 
-/// What the processor's ids of a referral's things have in common.
+/// Common part of the processor's ids of a referral's objects.
 pub(crate) fn stem(referral: u64) -> String {
     format!("{referral:08}y")
 }

@@ -1,8 +1,8 @@
-//! The processor's events, as short as they can be.
+//! Minimal processor events.
 
 use serde_json::{Value, json};
 
-/// An event about an object, at a second by the processor's clock.
+/// An event about an object; `created` is the processor's time in seconds.
 pub(crate) fn event(id: &str, (kind, created): (&str, i64), object: &Value) -> Value {
     json!({"id": id, "type": kind, "created": created, "livemode": true, "data": {"object": object}})
 }
@@ -13,7 +13,7 @@ pub(crate) fn subscription(stem: &str, status: &str) -> Value {
     })
 }
 
-/// A month of a customer's subscription, paid by a payment of its own.
+/// A monthly invoice of a customer's subscription, with its own payment.
 pub(crate) fn invoice(id: &str, stem: &str, (currency, paid_at): (&str, i64)) -> Value {
     let payment = json!({"type": "payment_intent", "payment_intent": format!("pi_{id}")});
     let line = json!({
@@ -29,7 +29,7 @@ pub(crate) fn invoice(id: &str, stem: &str, (currency, paid_at): (&str, i64)) ->
     })
 }
 
-/// The charge of such an invoice, all of which was refunded.
+/// The fully refunded charge of an invoice.
 pub(crate) fn refunded(invoice: &str, currency: &str) -> Value {
     json!({
         "id": format!("ch_{invoice}"), "object": "charge", "payment_intent": format!("pi_{invoice}"),

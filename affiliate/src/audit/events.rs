@@ -1,15 +1,16 @@
-//! Events: each move was told of once (I10).
+//! I10: each state change emitted exactly one event.
 //!
-//! A row says how it stands and since when, and not how it came there. So it is asked whether that was told, once, by an
-//! event of that very moment; an event id is a key of the store, and no two events have one.
+//! A row stores its current state and the time of the last change, not its history. For that change the audit looks for
+//! exactly one event with the same time. Event ids are keys of the store, so they are unique.
 //!
-//! # What is not asked
+//! # Limits
 //!
-//! - Of what happened before events are kept ([`mail::event::KEPT`]), only that nothing was told twice.
-//! - The same of all that was written since a silent back-fill began: no row says which of it nobody was to be told of.
-//! - Moves before the last one of their kind: a commission that was reversed, reinstated and reversed again tells when it
-//!   was reversed last.
-//! - Moves of partners after they joined: which event tells of one is said by who does it, and the row keeps no trace.
+//! - For changes before the event retention ([`mail::event::RETENTION`]), the audit only checks that no event is
+//!   duplicated.
+//! - The same holds for everything since the start of a silent back-fill: no row tells which changes were silent.
+//! - Only the last change of a kind is checked: a commission that was reversed, reinstated and reversed again stores
+//!   the last reversal only.
+//! - Later status changes of a partner are not checked: the row does not store which event belongs to them.
 
 use jiff::Timestamp;
 use mail::affiliate::commission::{Commission, CommissionState};
@@ -23,23 +24,23 @@ use store::affiliate::backfill;
 use super::{Auditor, Invariant};
 use crate::ledger::{Ledger, LedgerError};
 
-/// Events about one thing that are looked at; of what has more, the first.
+/// Maximum number of events read per object. Objects with more are not checked.
 const EVENTS_MAX: usize = 500;
 
-/// When something happened of which an event tells.
+/// Required creation time of the event of a change.
 #[derive(Clone, Copy)]
 enum EventTime {
-    /// In this very moment.
+    /// At exactly this time.
     Exactly(Timestamp),
-    /// Once, in this moment or later.
+    /// Once, at this time or later.
     NotBefore(Timestamp),
 }
 
-/// From when on all must have been told.
+/// Period in which every change must have its event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AuditedPeriod {
     from: Timestamp,
-    /// Since when it may have been silent.
+    /// Start of the first silent back-fill.
     until: Option<Timestamp>,
 }
 
@@ -49,7 +50,7 @@ impl AuditedPeriod {
     }
 }
 
-/// From when on, and until when, events must tell of everything.
+/// Computes the audited period: from the event retention to the first silent back-fill.
 pub(super) async fn audited_period(ledger: &Ledger, account: AccountId) -> Result<AuditedPeriod, LedgerError> {
     let from = ledger.now().checked_sub(mail::event::RETENTION).unwrap_or(Timestamp::MIN);
     let until = backfill::silent_since(ledger.store(), account).await?;
@@ -58,49 +59,49 @@ pub(super) async fn audited_period(ledger: &Ledger, account: AccountId) -> Resul
 
 impl Auditor<'_> {
     pub(super) async fn check_partner_events(&mut self, partner: &Partner) -> Result<(), LedgerError> {
-        let told = [(EventKind::AffiliateCreated, EventTime::NotBefore(partner.created_at))];
-        self.check_events((partner.id.into(), &partner.id.to_string()), &told).await
+        let expected = [(EventKind::AffiliateCreated, EventTime::NotBefore(partner.created_at))];
+        self.check_events((partner.id.into(), &partner.id.to_string()), &expected).await
     }
 
     pub(super) async fn check_referral_events(&mut self, referral: &Referral) -> Result<(), LedgerError> {
         let created = (EventKind::ReferralCreated, EventTime::Exactly(referral.created_at));
-        // When it converted is said by the processor's clock, and told when that is heard.
+        // `converted_at` is the processor's time; the event is created when the fact is ingested.
         let converted = (EventKind::ReferralConverted, EventTime::NotBefore(referral.created_at));
-        let told = [Some(created), referral.converted_at.map(|_| converted)];
-        let told: Vec<_> = told.into_iter().flatten().collect();
-        self.check_events((referral.id.into(), &referral.id.to_string()), &told).await
+        let expected = [Some(created), referral.converted_at.map(|_| converted)];
+        let expected: Vec<_> = expected.into_iter().flatten().collect();
+        self.check_events((referral.id.into(), &referral.id.to_string()), &expected).await
     }
 
     pub(super) async fn check_commission_events(&mut self, line: &Commission) -> Result<(), LedgerError> {
-        let mut told = vec![(EventKind::CommissionCreated, EventTime::Exactly(line.created_at))];
+        let mut expected = vec![(EventKind::CommissionCreated, EventTime::Exactly(line.created_at))];
         let earned = line.status.earned_at().map(|at| (EventKind::CommissionEarned, EventTime::Exactly(at)));
-        told.extend(earned);
+        expected.extend(earned);
         match line.status {
             CommissionState::Reversed { reversed_at, .. } => {
-                told.push((EventKind::CommissionReversed, EventTime::Exactly(reversed_at)));
+                expected.push((EventKind::CommissionReversed, EventTime::Exactly(reversed_at)));
             }
-            // Where a clock was behind, it was paid in the moment in which it was earned, and told later.
+            // If a clock was behind, `paid_at` equals `earned_at` and the event is later.
             CommissionState::Paid { earned_at, paid_at, .. } if paid_at > earned_at => {
-                told.push((EventKind::CommissionPaid, EventTime::Exactly(paid_at)));
+                expected.push((EventKind::CommissionPaid, EventTime::Exactly(paid_at)));
             }
             CommissionState::Paid { .. }
             | CommissionState::Pending { .. }
             | CommissionState::Earned { .. }
             | CommissionState::InPayout { .. } => {}
         }
-        self.check_events((line.id.into(), &line.id.to_string()), &told).await
+        self.check_events((line.id.into(), &line.id.to_string()), &expected).await
     }
 
     pub(super) async fn check_payout_events(&mut self, payout: &Payout) -> Result<(), LedgerError> {
         if payout.state == PayoutState::Dropped {
             return Ok(());
         }
-        let mut told = vec![(EventKind::PayoutCreated, EventTime::Exactly(payout.created_at))];
-        told.extend(payout.paid_at.map(|at| (EventKind::PayoutPaid, EventTime::Exactly(at))));
+        let mut expected = vec![(EventKind::PayoutCreated, EventTime::Exactly(payout.created_at))];
+        expected.extend(payout.paid_at.map(|at| (EventKind::PayoutPaid, EventTime::Exactly(at))));
         if payout.state == PayoutState::Failed {
-            told.push((EventKind::PayoutFailed, EventTime::NotBefore(payout.created_at)));
+            expected.push((EventKind::PayoutFailed, EventTime::NotBefore(payout.created_at)));
         }
-        self.check_events((payout.id.into(), &payout.id.to_string()), &told).await
+        self.check_events((payout.id.into(), &payout.id.to_string()), &expected).await
     }
 
     async fn check_events(
@@ -112,14 +113,14 @@ impl Auditor<'_> {
         if events.len() == EVENTS_MAX {
             return Ok(());
         }
-        for (kind, told) in wanted {
-            let (at, is_it): (_, &dyn Fn(Timestamp) -> bool) = match told {
+        for (kind, expected) in wanted {
+            let (at, is_it): (_, &dyn Fn(Timestamp) -> bool) = match expected {
                 EventTime::Exactly(at) => (*at, &|created_at| created_at == *at),
                 EventTime::NotBefore(at) => (*at, &|_| true),
             };
             let number = events.iter().filter(|event| event.kind == *kind && is_it(event.created_at)).count();
             let is_right = number == 1 || number == 0 && !self.period.contains(at);
-            self.check(is_right, Invariant::I10, id, || format!("{} was told {number} times", kind.name()));
+            self.check(is_right, Invariant::I10, id, || format!("{} was emitted {number} times", kind.name()));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Referrals and commissions: I1, I4 to I7, and whether all that was heard is worked in (I9).
+//! Referrals and commissions: I1, I4 to I7, and whether every stored fact is applied (I9).
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use mail::affiliate::arithmetic::rate::RateShare;
 use mail::affiliate::commission::{Commission, CommissionLevel, CommissionState};
 use mail::affiliate::recompute::ReferralBar;
 use mail::affiliate::referral::{Referral, RejectReason};
-use store::affiliate::heard::{self, ProcessorObjectKind};
+use store::affiliate::processor_state::{self, ProcessorObjectKind};
 use store::affiliate::referral::ReferralClaim;
 use store::affiliate::{commission, referral};
 
 use super::{Auditor, Invariant, PAGE_ROWS, next_page};
-use crate::ledger::heard::{CustomerState, InvoiceState};
+use crate::ledger::processor_state::{CustomerState, InvoiceState};
 use crate::ledger::{LedgerError, UnitOfWork};
 
 impl Auditor<'_> {
@@ -32,7 +32,7 @@ impl Auditor<'_> {
         Ok(())
     }
 
-    /// What a referral claims is its own, unless another has its place.
+    /// A referral holds the claim on its email and on each of its customers.
     async fn check_claims(&mut self, one: &Referral) -> Result<(), LedgerError> {
         if one.rejection.is_some_and(|rejection| rejection.reason == RejectReason::Expired) {
             return Ok(());
@@ -46,21 +46,21 @@ impl Auditor<'_> {
         Ok(())
     }
 
-    /// All that its customers, or a guest, bought was looked at.
+    /// No recompute is pending for a referral or one of its customers.
     async fn check_no_recompute_pending(&mut self, one: &Referral) -> Result<(), LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
         let mut is_under_way = one.dealings.going_through.is_some();
         for customer in one.customers() {
-            let read: heard::StoredProcessorObject<CustomerState> =
-                heard::get(store, account, ProcessorObjectKind::Customer, customer).await?;
+            let read: processor_state::StoredProcessorObject<CustomerState> =
+                processor_state::get(store, account, ProcessorObjectKind::Customer, customer).await?;
             is_under_way |= read.value.is_some_and(|row| row.going_through.is_some());
         }
-        self.check(!is_under_way, Invariant::I9, one.id, || "has invoices that are to be looked at anew".to_owned());
+        self.check(!is_under_way, Invariant::I9, one.id, || "has invoices whose recompute is pending".to_owned());
         Ok(())
     }
 
-    /// A referral's revenue and its invoices are those of its customers, and none of those was passed over. (Guests'
-    /// invoices have no list.)
+    /// The invoices of a referral's customers do not exceed the referral's own revenue and count. Invoices of guest
+    /// checkouts have no index by customer, so the referral's sums may be higher.
     async fn check_sums(&mut self, one: &Referral) -> Result<(), LedgerError> {
         let (mut revenue, mut count) = (0_i128, 0_u32);
         for customer in one.customers() {
@@ -70,20 +70,21 @@ impl Auditor<'_> {
         }
         let holds = count <= one.dealings.invoices && revenue <= i128::from(one.revenue_cents);
         self.check(holds, Invariant::I4, one.id, || {
-            format!("has {count} invoices that come to {revenue}, and less by its own sums")
+            format!("has {count} invoices with revenue {revenue}, more than the referral's own totals")
         });
         Ok(())
     }
 
-    /// The revenue and the number of a customer's invoices that count for its referral.
+    /// Sums the revenue and the number of a customer's invoices that count for its referral.
     async fn invoice_totals(&mut self, one: &Referral, customer: &str) -> Result<(i128, u32), LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
         let (mut revenue, mut count, mut after) = (0_i128, 0_u32, None::<String>);
         loop {
-            let ids = heard::list_customer_invoices(store, account, (customer, after.as_deref()), PAGE_ROWS).await?;
+            let ids = processor_state::list_customer_invoices(store, account, (customer, after.as_deref()), PAGE_ROWS)
+                .await?;
             for id in &ids {
-                let read: heard::StoredProcessorObject<InvoiceState> =
-                    heard::get(store, account, ProcessorObjectKind::Invoice, id).await?;
+                let read: processor_state::StoredProcessorObject<InvoiceState> =
+                    processor_state::get(store, account, ProcessorObjectKind::Invoice, id).await?;
                 let Some(row) = read.value.filter(|row| row.referral == Some(one.id)) else {
                     self.check_invoice(id).await?;
                     continue;
@@ -121,7 +122,7 @@ impl Auditor<'_> {
         Ok(())
     }
 
-    /// The line is the one that stands under its name.
+    /// The index for the line's invoice, or for its bounty, points to this line.
     async fn check_uniqueness(&mut self, line: &Commission) -> Result<(), LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
         let named = match line.sold_invoice() {
@@ -129,18 +130,18 @@ impl Auditor<'_> {
             None => commission::find_bounty(store, account, line.referral).await?.into_iter().collect(),
         };
         let is_its = named.iter().any(|named| named.id == line.id);
-        self.check(is_its, Invariant::I1, line.id, || "another line stands in its place".to_owned());
+        self.check(is_its, Invariant::I1, line.id, || "the index names another line".to_owned());
         Ok(())
     }
 
     fn check_amounts(&mut self, line: &Commission) {
-        self.check(line.amount > 0, Invariant::I6, line.id, || format!("comes to {}", line.amount));
+        self.check(line.amount > 0, Invariant::I6, line.id, || format!("has the amount {}", line.amount));
         if let Some(sold) = line.sold_invoice().filter(|_| line.level() == CommissionLevel::One) {
             let calculation = &sold.calculation;
             let is_percent = calculation.groups.iter().all(|group| matches!(group.share, RateShare::Percent(_)));
             let most = calculation.base.saturating_add(line.currency.payout_step());
             self.check(!is_percent || line.amount < most, Invariant::I6, line.id, || {
-                format!("comes to {} of {}", line.amount, calculation.base)
+                format!("is {} of a base of {}", line.amount, calculation.base)
             });
         }
         if let CommissionState::Paid { earned_at, paid_at, .. } = line.status {
@@ -150,21 +151,21 @@ impl Auditor<'_> {
 
     async fn check_referral(&mut self, line: &Commission) -> Result<(), LedgerError> {
         let found = referral::get(self.ledger.store(), self.account(), line.referral).await?;
-        // What a payout has is out of reach.
+        // Lines in a payout or paid can no longer be reversed.
         let is_open = matches!(line.status, CommissionState::Pending { .. } | CommissionState::Earned { .. });
         let is_barred = found.as_ref().is_none_or(|found| ReferralBar::of(found).is_some());
         self.check(!(is_open && is_barred), Invariant::I5, line.id, || {
-            "is open, and its referral may not earn".to_owned()
+            "is open, but its referral may not earn".to_owned()
         });
         Ok(())
     }
 
-    /// Looked at again, the invoice stays as it is.
+    /// Recomputing the invoice from the stored facts changes nothing.
     async fn check_invoice(&mut self, invoice: &str) -> Result<(), LedgerError> {
         let mut book = UnitOfWork::for_program(self.ledger, self.program.clone());
         book.recompute_invoice(invoice).await?;
         self.check(!book.has_changes(), Invariant::I9, invoice, || {
-            "would be written otherwise by what is known".to_owned()
+            "differs from what the stored facts yield".to_owned()
         });
         Ok(())
     }

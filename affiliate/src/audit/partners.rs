@@ -1,17 +1,17 @@
-//! Partners and the program: I8, I11, and how many paying customers, whom by which link and how much of what each has (I4).
+//! Partners and the program: I8, I11, and the stored counts and balances of each partner (I4).
 
 use std::collections::BTreeMap;
 
 use mail::affiliate::balance::{Balance, BalancePart};
 use mail::affiliate::money::Currency;
 use mail::affiliate::partner::Partner;
-use store::affiliate::brought::ReferralCountsByLink;
-use store::affiliate::{campaign, commission, partner, partner_link, referral, tally};
+use store::affiliate::referral_counts::ReferralCountsByLink;
+use store::affiliate::{campaign, commission, customer_counts, partner, partner_link, referral};
 
 use super::{Auditor, Invariant, next_page};
 use crate::ledger::{LedgerError, is_paying};
 
-/// Recruiters above a partner.
+/// Maximum length of the chain of recruiters that is followed.
 const PARENTS_MAX: usize = 1_000;
 
 impl Auditor<'_> {
@@ -48,7 +48,7 @@ impl Auditor<'_> {
             let found = partner_link::find_by_token(store, account, &link.token).await?;
             let is_its = found.is_some_and(|found| found.id == link.id);
             self.check(is_its, Invariant::I8, link.id, || {
-                format!("has a token, {}, that leads elsewhere", link.token.as_str())
+                format!("has the token {}, which belongs to another link", link.token.as_str())
             });
         }
         Ok(())
@@ -78,15 +78,15 @@ impl Auditor<'_> {
             for line in &next.rows {
                 if let Some(part) = BalancePart::of_commission(line) {
                     let sum = summed.entry(line.currency).or_default().part(part);
-                    // As the balances are kept: the two are the same, whatever the lines come to.
+                    // Wrapping addition, as in the stored balances, so that both overflow alike.
                     *sum = sum.wrapping_add(line.amount);
                 }
             }
             page = Some(next);
         }
-        let kept = self.ledger.balances((account, partner.id)).await?;
-        self.check(kept == summed, Invariant::I4, partner.id, || {
-            format!("has {summed:?} by its lines, and {kept:?} by its balances")
+        let stored = self.ledger.balances((account, partner.id)).await?;
+        self.check(stored == summed, Invariant::I4, partner.id, || {
+            format!("has {summed:?} by its lines, but stores the balances {stored:?}")
         });
         Ok(())
     }
@@ -101,16 +101,16 @@ impl Auditor<'_> {
             next.rows.iter().for_each(|one| brought.add_referral(one));
             page = Some(next);
         }
-        let kept = tally::get(store, account, partner.id).await?.paying;
-        let is_same = usize::try_from(kept) == Ok(paying);
+        let stored = customer_counts::get(store, account, partner.id).await?.paying;
+        let is_same = usize::try_from(stored) == Ok(paying);
         self.check(is_same, Invariant::I4, partner.id, || {
-            format!("has {paying} paying customers, and {kept} by its number")
+            format!("has {paying} paying customers, but stores the count {stored}")
         });
         let links = partner_link::list(store, account, partner.id).await?;
         brought.fold_other_links(&links.iter().map(|link| link.id).collect());
-        let kept = self.ledger.referral_counts((account, partner.id)).await?;
-        self.check(kept == brought, Invariant::I4, partner.id, || {
-            format!("has brought {brought:?} by its referrals, and {kept:?} by its sums")
+        let stored = self.ledger.referral_counts((account, partner.id)).await?;
+        self.check(stored == brought, Invariant::I4, partner.id, || {
+            format!("has {brought:?} by its referrals, but stores the counts {stored:?}")
         });
         Ok(())
     }

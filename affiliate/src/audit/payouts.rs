@@ -1,5 +1,5 @@
-//! Payouts: I2, I3 and what of I4 is theirs. What is under way with a payout's lines, its row says: of one whose lines
-//! follow it still, those that do not yet are not broken.
+//! Payouts: I2, I3 and their part of I4. A payout's `trail` or a run's `phase` shows that lines are still being updated
+//! in batches; lines that do not yet match are then no violation.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use store::affiliate::{adjustment, commission, payout, payout_run};
 use super::{Auditor, Invariant, PAGE_ROWS, next_page};
 use crate::ledger::{ADJUSTMENTS_MAX, LedgerError};
 
-/// What the payouts of a run come to.
+/// Sums over the payouts of a run.
 #[derive(Default)]
 struct RunTotals {
     totals: BTreeMap<Currency, i128>,
@@ -52,27 +52,27 @@ impl Auditor<'_> {
         }
         if run.status == PayoutRunStatus::Cancelled {
             let is_empty = sums.payouts == 0 || run.phase == Some(PayoutRunPhase::Sweeping);
-            self.check(is_empty, Invariant::I2, run.id, || "is cancelled and has payouts".to_owned());
+            self.check(is_empty, Invariant::I2, run.id, || "is cancelled but has payouts".to_owned());
             return Ok(());
         }
         let totals: BTreeMap<Currency, i128> =
             run.totals.iter().map(|(currency, total)| (*currency, i128::from(*total))).collect();
         self.check(totals == sums.totals, Invariant::I2, run.id, || {
-            format!("says that it comes to {totals:?}, and its payouts to {:?}", sums.totals)
+            format!("stores the totals {totals:?}, but its payouts sum to {:?}", sums.totals)
         });
         let counts = (run.payouts, run.open);
         self.check(counts == (sums.payouts, sums.open), Invariant::I2, run.id, || {
-            format!("says {counts:?} payouts and open ones, and has {:?}", (sums.payouts, sums.open))
+            format!("stores {counts:?} payouts and open payouts, but has {:?}", (sums.payouts, sums.open))
         });
         let is_counted = run.is_approved() || run.transfers == sums.transfers;
-        self.check(is_counted, Invariant::I2, run.id, || "counts other transfers than it has".to_owned());
+        self.check(is_counted, Invariant::I2, run.id, || "stores a wrong number of transfers".to_owned());
         let is_over = run.status == PayoutRunStatus::Completed;
         let fits = !run.is_approved() || is_over == (sums.open == 0);
         self.check(fits, Invariant::I3, run.id, || format!("is {} with {} open payouts", run.status, sums.open));
         Ok(())
     }
 
-    /// A payout comes to its lines and its adjustments, and these follow it.
+    /// The payout equals the sum of its lines and adjustments, and the lines have its state.
     async fn check_payout(&mut self, one: &Payout, run: &PayoutRun) -> Result<(), LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
         let (mut amount, mut lines, mut after) = (0_i128, 0_u32, None);
@@ -84,10 +84,10 @@ impl Auditor<'_> {
                 lines = lines.saturating_add(1);
                 let is_its = line.partner == one.partner && line.currency == one.currency;
                 self.check(is_its, Invariant::I2, one.id, || {
-                    format!("has {}, which is another partner's or of another currency", line.id)
+                    format!("has {}, which belongs to another partner or currency", line.id)
                 });
                 self.check(has_followed(line, one), Invariant::I3, line.id, || {
-                    format!("is {}, and its payout {} is {}", line.status.word(), one.id, one.state)
+                    format!("is {}, but its payout {} is {}", line.status.word(), one.id, one.state)
                 });
             }
             if found.len() < PAGE_ROWS {
@@ -100,32 +100,32 @@ impl Auditor<'_> {
             || run.phase == Some(PayoutRunPhase::Sweeping);
         if is_let_go {
             let is_free = lines == 0 || one.trail.is_some() || run.phase.is_some();
-            self.check(is_free, Invariant::I3, one.id, || format!("is {}, and has lines", one.state));
+            self.check(is_free, Invariant::I3, one.id, || format!("is {} but has lines", one.state));
             return Ok(());
         }
         let sum = amount + adjusted;
         self.check(sum == i128::from(one.amount) && lines == one.lines, Invariant::I2, one.id, || {
-            format!("is {} by {} lines, which are {lines} and come to {sum}", one.amount, one.lines)
+            format!("stores {} from {} lines, but has {lines} lines that sum to {sum}", one.amount, one.lines)
         });
         let is_adjusted = adjusted == i128::from(one.adjusted);
         self.check(is_adjusted, Invariant::I2, one.id, || {
-            format!("nets {}, and its adjustments come to {adjusted}", one.adjusted)
+            format!("stores the adjustment {}, but its adjustments sum to {adjusted}", one.adjusted)
         });
         let is_filling = matches!(run.phase, Some(PayoutRunPhase::Drafting { .. }));
-        self.check(one.amount > 0 || is_filling, Invariant::I2, one.id, || format!("comes to {}", one.amount));
+        self.check(one.amount > 0 || is_filling, Invariant::I2, one.id, || format!("has the amount {}", one.amount));
         Ok(())
     }
 
-    /// What a line says of its payout is so.
+    /// The payout that the line refers to exists.
     pub(super) async fn check_payout_of_line(&mut self, line: &Commission) -> Result<(), LedgerError> {
         let Some(id) = line.status.payout() else { return Ok(()) };
         let found = payout::get(self.ledger.store(), self.account(), id).await?;
-        self.check(found.is_some(), Invariant::I3, line.id, || format!("is in {id}, which there is not"));
+        self.check(found.is_some(), Invariant::I3, line.id, || format!("is in {id}, which does not exist"));
         Ok(())
     }
 }
 
-/// Whether a line stands as its payout does, or is to follow it.
+/// True if the line's state matches its payout's, or is about to be updated.
 fn has_followed(line: &Commission, payout: &Payout) -> bool {
     let is_paid = matches!(line.status, CommissionState::Paid { .. });
     match payout.state {

@@ -1,13 +1,13 @@
-//! Whose customer it is that pays (completions-affiliate.md 2.2, "Matching order").
+//! Attribution: finds the referral that a paying customer belongs to (completions-affiliate.md 2.2, "Matching order").
 //!
 //! ```text
-//! invoice ─► its customer's referral ─► metadata of the customer, the subscription, the invoice ─► a lead of that address
-//! visit ─► whom it became ─► who holds the address ─► a new referral of the visit's partner
+//! invoice ─► its customer's referral ─► metadata of customer, subscription, invoice ─► a lead with that email
+//! visit ─► the referral it became ─► the referral with that email ─► a new referral of the visit's partner
 //! ```
 //!
-//! A customer is linked once, to the first referral that is found. From then on all of its invoices are that one's that
-//! were paid since it was claimed; who came by a visit is claimed with the click. A referral has a set of customers: who
-//! checks out again as a new customer is linked in the same ways as the first, however late.
+//! A customer is linked once, to the first referral found. All its invoices paid since the referral was claimed then
+//! belong to that referral. A referral from a visit is claimed at the time of the click. A referral has a set of
+//! customers: a person who checks out again as a new customer is linked by the same rules, at any time.
 
 use jiff::Timestamp;
 use mail::address::Address;
@@ -17,22 +17,21 @@ use mail::affiliate::visit::{PartnerVisit, REFERRALS_MAX};
 use mail::id::{ReferralId, VisitId};
 use store::affiliate::visit::{self, VisitorIdentity};
 
-use super::heard::PaidInvoice;
 use super::leads::Prospect;
+use super::processor_state::PaidInvoice;
 use super::{LedgerError, UnitOfWork};
 use crate::processor::ReferralHint;
 use crate::referrals::lowercase_address;
 
-/// Who buys, as far as that is known, and where the hint stood.
+/// The buyer as far as known, and the source that names the referral.
 #[derive(Debug, Clone)]
 pub(super) struct Buyer {
-    /// The processor's customer; none of a guest.
+    /// The processor's customer id; `None` for a guest checkout.
     pub(super) customer: Option<String>,
-    /// The address.
     pub(super) email: Option<String>,
-    /// By the processor's clock.
+    /// The processor's time.
     pub(super) at: Timestamp,
-    /// By which way a new referral comes.
+    /// The source of a referral created for this buyer.
     pub(super) source: ReferralSource,
 }
 
@@ -43,7 +42,7 @@ impl Buyer {
 }
 
 impl UnitOfWork<'_> {
-    /// The referral that an invoice is of, found now if it was not before.
+    /// Returns the referral of an invoice; matches and stores it if it is not known yet.
     pub(super) async fn attribute(&mut self, invoice: &str) -> Result<Option<ReferralId>, LedgerError> {
         let row = self.invoice(invoice).await?;
         let (known, paid) = (row.referral, row.paid().cloned());
@@ -86,7 +85,7 @@ impl UnitOfWork<'_> {
         Ok(self.customer(customer).await?.referral)
     }
 
-    /// Who buys as a guest is nobody's customer: each purchase is looked at by itself.
+    /// Matches a guest checkout. A guest has no customer to link, so each purchase is matched by itself.
     async fn referral_of_guest(&mut self, paid: &PaidInvoice) -> Result<Option<ReferralId>, LedgerError> {
         let (at, source) = (paid.sale.paid_at, ReferralSource::Checkout);
         let buyer = Buyer { customer: None, email: paid.email.clone(), at, source };
@@ -100,7 +99,7 @@ impl UnitOfWork<'_> {
         self.referral_by_address(&buyer).await
     }
 
-    /// Who holds the buyer's address; or whom a visit brought that a page has named.
+    /// Returns the referral that claims the buyer's email, or that of the visit which a page linked to this email.
     async fn referral_by_address(&mut self, buyer: &Buyer) -> Result<Option<ReferralId>, LedgerError> {
         if let Some(claimed) = self.claim_by_address(buyer.email.as_deref(), buyer.at).await? {
             return Ok(Some(claimed));
@@ -110,14 +109,14 @@ impl UnitOfWork<'_> {
         self.referral_of_visit(visit, &buyer).await
     }
 
-    /// The visit of whom a page has named by this address.
+    /// Returns the current visit that a page linked to this email.
     async fn visit_by_address(&self, email: Option<Address>) -> Result<Option<VisitId>, LedgerError> {
         let Some(email) = email else { return Ok(None) };
         let found = visit::find_current(&self.ledger.store, self.account(), &VisitorIdentity::Person(email)).await?;
         Ok(found.visit.map(|visit| visit.id))
     }
 
-    /// The referral that claims this address, if it takes a customer at this time.
+    /// Returns the referral that claims this email, if it accepts a customer at this time.
     async fn claim_by_address(
         &mut self,
         email: Option<&str>,
@@ -128,8 +127,8 @@ impl UnitOfWork<'_> {
         Ok(held.filter(|held| accepts_customer_at(held, at)).map(|held| held.id))
     }
 
-    /// A customer whose address is known by now may be somebody's who was brought, to whom invoices bind it that came
-    /// before the address did.
+    /// Called when a customer's email becomes known. If a referral or visit matches it, the customer's invoices are
+    /// recomputed, including those that arrived before the email.
     pub(super) async fn recheck_customer_address(&mut self, customer: &str) -> Result<(), LedgerError> {
         let row = self.customer(customer).await?;
         let (email, is_linked) = (row.email().map(str::to_owned), row.referral.is_some());
@@ -137,7 +136,7 @@ impl UnitOfWork<'_> {
             return Ok(());
         }
         let address = email.as_deref().and_then(|text| text.parse::<Address>().ok());
-        // Whether it binds in time, each invoice says for itself.
+        // Each recomputed invoice checks the time itself.
         if self.claim_by_address(email.as_deref(), Timestamp::MIN).await?.is_some()
             || self.visit_by_address(address).await?.is_some()
         {
@@ -146,12 +145,12 @@ impl UnitOfWork<'_> {
         Ok(())
     }
 
-    /// Links a customer by the first of these that leads to a referral that takes it.
+    /// Links a customer by the first hint that leads to a referral which accepts it.
     pub(super) async fn link_by_hints(&mut self, buyer: &Buyer, hints: &[ReferralHint]) -> Result<(), LedgerError> {
         let Some(customer) = &buyer.customer else { return Ok(()) };
         let is_linked = self.customer(customer).await?.referral.is_some();
         for hint in hints {
-            // Who is linked already is brought by nobody new.
+            // A linked customer keeps its referral, and its hints create no new one.
             if !is_linked
                 && let Some(id) = self.referral_of_hint(*hint, buyer).await?
                 && self.link_customer(customer, id, buyer.at).await?
@@ -162,7 +161,7 @@ impl UnitOfWork<'_> {
         self.prefer_checkout_source(customer, buyer.source).await
     }
 
-    /// A checkout that led to a referral counts before metadata that did, whichever was heard of first.
+    /// Sets the source to checkout if it was metadata, so that the result does not depend on the order of arrival.
     async fn prefer_checkout_source(&mut self, customer: &str, source: ReferralSource) -> Result<(), LedgerError> {
         if source == ReferralSource::Checkout
             && let Some(id) = self.customer(customer).await?.referral
@@ -174,7 +173,6 @@ impl UnitOfWork<'_> {
         Ok(())
     }
 
-    /// The referral that a hint leads to.
     async fn referral_of_hint(&mut self, hint: ReferralHint, buyer: &Buyer) -> Result<Option<ReferralId>, LedgerError> {
         match hint {
             ReferralHint::Referral(id) => Ok(self.referral(id).await?.map(|found| found.id)),
@@ -182,7 +180,7 @@ impl UnitOfWork<'_> {
         }
     }
 
-    /// The referral that a visit leads to: the one that it became; else that of who holds the buyer's address; else a new
+    /// Returns the referral of a visit: the one that it became, else the one that claims the buyer's email, else a new
     /// one.
     async fn referral_of_visit(&mut self, id: VisitId, buyer: &Buyer) -> Result<Option<ReferralId>, LedgerError> {
         let Some(visit) = self.visit(id).await?.map(|found| found.clone()) else { return Ok(None) };
@@ -203,14 +201,15 @@ impl UnitOfWork<'_> {
         if is_late || self.program.status != ProgramStatus::Live {
             return Ok(None);
         }
-        // Whose partner is deleted is nobody's. Of a suspended one's visits those stay that there are.
+        // A deleted partner gets no referral. A suspended partner keeps the referrals that visits have already become.
         let Some(partner) = self.partner(visit.partner).await? else { return Ok(None) };
         let prospect = Prospect::from_visit(buyer.source, email, visit);
         Ok(Some(self.enrol(&partner, prospect, lapsed).await?.id))
     }
 
-    /// Which of those whom a visit became is the buyer: the same customer, the same address, or else one who is no
-    /// customer yet, and signed up by another address perhaps. Who share a browser and buy are two.
+    /// Returns the referral of a visit that matches the buyer: by customer, else by email, else one that has no
+    /// customer yet (the person may have signed up with another email). Two buyers who share a browser are two
+    /// referrals.
     async fn match_visit_referral(
         &mut self,
         visit: &PartnerVisit,
@@ -238,7 +237,8 @@ impl UnitOfWork<'_> {
         Ok(best.map(|(_, id)| id))
     }
 
-    /// Makes a customer a referral's, unless it is another one's: the first wins. Whether it is so now.
+    /// Links a customer to a referral unless it belongs to another: the first one wins. Returns true if it belongs to
+    /// this one now.
     pub(super) async fn link_customer(
         &mut self,
         customer: &str,
@@ -256,7 +256,7 @@ impl UnitOfWork<'_> {
         Ok(true)
     }
 
-    /// A customer is this referral's from now on, and all of its invoices are looked at again.
+    /// Assigns a customer to a referral and schedules the recompute of all its invoices.
     pub(super) async fn assign_customer(&mut self, customer: &str, id: ReferralId) -> Result<(), LedgerError> {
         let row = self.customer(customer).await?;
         row.referral = Some(id);
@@ -267,14 +267,14 @@ impl UnitOfWork<'_> {
     }
 }
 
-/// Whether a referral still takes a customer at this time, by the processor's clock.
+/// True if a referral accepts a new customer at this time (the processor's clock).
 fn accepts_customer_at(referral: &Referral, at: Timestamp) -> bool {
     let is_passed_on = referral.rejection.is_some_and(|rejection| rejection.reason == RejectReason::Expired);
     !is_passed_on && (referral.customer.is_some() || at < referral.expires_at)
 }
 
-/// From when on payments are a referral's. The processor's clock tells whole seconds: what is paid in the second of the
-/// claim is paid after it.
+/// Start of the period whose payments belong to a referral. The processor's clock has whole seconds, so a payment in
+/// the second of the claim counts.
 pub(super) fn counts_from(referral: &Referral) -> Timestamp {
     Timestamp::from_second(referral.claimed_at.as_second()).unwrap_or(referral.claimed_at)
 }

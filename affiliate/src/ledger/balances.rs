@@ -1,25 +1,25 @@
-//! What partners have, and whom they brought: sums, and keeping the changes that lie beside them few.
+//! Partner balances and referral counts: stored sums, plus the changes that are not folded into them yet.
 
 use std::collections::BTreeMap;
 
 use mail::affiliate::balance::Balance;
 use mail::affiliate::money::Currency;
 use store::affiliate::balance::Balances;
-use store::affiliate::brought::ReferralCountsByLink;
+use store::affiliate::referral_counts::ReferralCountsByLink;
 use store::affiliate::sums::{self, FoldedSums, PartnerKey};
 use store::engine::{Batch, ReadError};
 
 use super::{Ledger, LedgerError};
 
-/// Changes that may lie beside the sums before they are folded.
+/// Number of unfolded changes from which they are folded into the sums.
 pub(super) const FOLD_AT: usize = 1_000;
-/// One change in so many has its partner's sums looked at.
+/// One change in this many triggers a check whether to fold.
 pub(super) const FOLD_LOOK: u128 = 500;
-/// Rounds of folding in a row: others may fold, and write, meanwhile.
+/// Maximum rounds of folding in a row; other writers may fold and write meanwhile.
 const ROUNDS_MAX: usize = 10_000;
 
 impl Ledger {
-    /// What a partner has, by currency.
+    /// Returns a partner's balances by currency; zero balances are omitted.
     ///
     /// # Errors
     /// The store cannot be read or written.
@@ -29,7 +29,7 @@ impl Ledger {
         Ok(balances)
     }
 
-    /// Whom a partner has brought, by link.
+    /// Returns a partner's referral counts by link.
     ///
     /// # Errors
     /// The store cannot be read or written.
@@ -39,13 +39,13 @@ impl Ledger {
 
     async fn read_sums<S: FoldedSums>(&self, whose: PartnerKey) -> Result<S, LedgerError> {
         for _ in 0..ROUNDS_MAX {
-            let kept = sums::read::<S>(self.store(), whose).await?;
-            if !kept.more && kept.changes() < FOLD_AT {
-                return Ok(kept.sums);
+            let stored = sums::read::<S>(self.store(), whose).await?;
+            if !stored.more && stored.changes() < FOLD_AT {
+                return Ok(stored.sums);
             }
-            let (more, mut batch) = (kept.more, Batch::progress());
-            let sums = kept.fold(&mut batch, whose);
-            // Who was beaten to it looks again.
+            let (more, mut batch) = (stored.more, Batch::progress());
+            let sums = stored.fold(&mut batch, whose);
+            // After a conflict, read again.
             if self.commit(batch).await? && !more {
                 return Ok(sums);
             }
@@ -53,15 +53,15 @@ impl Ledger {
         Err(LedgerError::Contended)
     }
 
-    /// Folds what a partner has, if there is much to fold.
+    /// Folds a partner's balances if at least [`FOLD_AT`] changes are unfolded.
     pub(super) async fn fold_balance(&self, whose: PartnerKey) -> Result<(), ReadError> {
-        let kept = sums::read::<Balances>(self.store(), whose).await?;
-        if kept.changes() >= FOLD_AT {
+        let stored = sums::read::<Balances>(self.store(), whose).await?;
+        if stored.changes() >= FOLD_AT {
             let mut batch = Batch::progress();
-            kept.fold(&mut batch, whose);
-            // Who was beaten to it, or cannot, leaves it to the next.
+            stored.fold(&mut batch, whose);
+            // A conflict or error is harmless: a later change folds.
             if let Err(fault) = self.commit(batch).await {
-                tracing::debug!(%fault, "a balance is not folded");
+                tracing::debug!(%fault, "cannot fold balance changes");
             }
         }
         Ok(())

@@ -1,8 +1,10 @@
-//! New leads: who they are, what is known of them already, and what they earn.
+//! New leads: creation, fraud checks and bounty.
 //!
 //! ```text
-//! API, sign-up, checkout ─► prospect ─► itself? blocked · stands out? frozen ([`super::suspicion`]) ─► lead ─► bounty
+//! API, sign-up, checkout ─► prospect ─► self-referral? blocked · suspicious? frozen ─► lead ─► bounty
 //! ```
+//!
+//! The fraud checks are in [`super::fraud_review`].
 
 use std::net::IpAddr;
 
@@ -10,6 +12,7 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::Address;
 use mail::affiliate::partner::Partner;
+use mail::affiliate::periods;
 use mail::affiliate::program::AffiliateProgram;
 use mail::affiliate::recompute::{self, LeadInput, ProgramRules, ReferralBar};
 use mail::affiliate::referral::{
@@ -17,61 +20,58 @@ use mail::affiliate::referral::{
     RejectReason,
 };
 use mail::affiliate::visit::PartnerVisit;
-use mail::affiliate::window;
 use mail::event::EventKind;
 use mail::id::{CommissionId, PartnerLinkId, ReferralId};
-use store::affiliate::latest::LimitGuard;
-use store::affiliate::own_visitor;
+use store::affiliate::limit_guard::LimitGuard;
+use store::affiliate::self_referral_guard;
 use store::engine::Batch;
 
-use super::settle::is_self_referral;
+use super::recompute::is_self_referral;
 use super::{Ledger, LedgerError, UnitOfWork};
 use crate::referrals::lowercase_address;
 
-/// Somebody whom a partner brought, and who is nobody's yet.
+/// A person whom a partner brought and who has no referral yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Prospect {
-    /// By which way.
     pub(crate) source: ReferralSource,
-    /// The address, in lower case.
+    /// Lowercase.
     pub(crate) email: Option<Address>,
-    /// The processor's customer.
+    /// The processor's customer id.
     pub(crate) customer: Option<String>,
-    /// The partner's own tag.
+    /// The partner's own tag (`sub_id` of its link).
     pub(crate) sub_id: Option<String>,
-    /// By which link.
     pub(crate) link: Option<PartnerLinkId>,
-    /// By which visit: its tag, link and window hold.
+    /// The visit; its tag, link and attribution window apply.
     pub(crate) visit: Option<PartnerVisit>,
-    /// From where they signed up.
+    /// IP address of the sign-up.
     pub(crate) from: Option<IpAddr>,
 }
 
 impl Prospect {
-    /// Of whom nothing else is known.
+    /// Creates a prospect without further details.
     pub(crate) fn new(source: ReferralSource, email: Option<Address>) -> Self {
         Self { source, email, customer: None, sub_id: None, link: None, visit: None, from: None }
     }
 
-    /// Who came by a visit.
+    /// Creates a prospect from a visit, with its tag and link.
     pub(crate) fn from_visit(source: ReferralSource, email: Option<Address>, visit: PartnerVisit) -> Self {
         let (sub_id, link) = (visit.sub_id.clone(), Some(visit.link));
         Self { sub_id, link, visit: Some(visit), ..Self::new(source, email) }
     }
 }
 
-/// What is to be committed of a referral.
+/// The pending commit of a referral.
 pub(crate) struct ReferralCommit {
-    /// The commit.
     pub(crate) batch: Batch,
-    /// How the referral is then.
+    /// The referral as it is after the commit.
     pub(crate) referral: Referral,
-    /// Whether it is all. Of a customer with many invoices it is not: [`Ledger::follow_up`] says what follows.
+    /// True if nothing is left to do. False for a customer with many invoices: call [`Ledger::follow_up`] after the
+    /// commit.
     pub(crate) is_whole: bool,
 }
 
 impl Ledger {
-    /// A new lead of a partner, in the place of one that has lapsed perhaps.
+    /// Creates a lead of a partner; replaces `lapsed`, if any.
     pub(crate) async fn create_lead(
         &self,
         program: AffiliateProgram,
@@ -83,8 +83,7 @@ impl Ledger {
         book.recompute_referral(new, Batch::intake()).await
     }
 
-    /// A referral that stands is told of again, with a customer perhaps that is not linked yet. What is left to do is done,
-    /// where invoices of its customers are gone through.
+    /// Links a further customer to an existing referral, and continues a pending recompute of its customers' invoices.
     pub(crate) async fn follow_up(
         &self,
         program: AffiliateProgram,
@@ -108,8 +107,8 @@ impl Ledger {
         book.recompute_referral(referral, Batch::progress()).await
     }
 
-    /// What is to be committed when somebody who bought before signs up: the address of whom their visit became. `None`:
-    /// it became nobody without an address.
+    /// Sets the email of a referral without one, when a person who bought after the same visit signs up. `None` if the
+    /// visit has no such referral.
     pub(crate) async fn set_buyer_address(
         &self,
         program: AffiliateProgram,
@@ -125,15 +124,15 @@ impl Ledger {
 }
 
 impl UnitOfWork<'_> {
-    /// Settles all that follows for a referral, or a part of it.
+    /// Recomputes a referral, or as much of it as one commit takes.
     async fn recompute_referral(mut self, referral: Referral, batch: Batch) -> Result<ReferralCommit, LedgerError> {
         let is_whole = self.recompute_all().await?;
         let referral = self.referral(referral.id).await?.map_or(referral, |found| found.clone());
         Ok(ReferralCommit { batch: self.build_batch(batch).await?, referral, is_whole })
     }
 
-    /// Writes a new lead of a partner, in the place of one that has lapsed perhaps. A customer that it names is linked, and
-    /// says whether it was there before. Its bounty follows when all is settled.
+    /// Adds a new lead of a partner; replaces `lapsed`, if any. Its customer is linked; if that customer paid before,
+    /// the referral is blocked when it is recomputed. The bounty follows at the end of the recompute.
     pub(super) fn enrol<'a>(
         &'a mut self,
         partner: &'a Partner,
@@ -141,12 +140,12 @@ impl UnitOfWork<'_> {
         lapsed: Option<Referral>,
     ) -> BoxFuture<'a, Result<Referral, LedgerError>> {
         Box::pin(async move {
-            // It is held to what it is: a partner who is deleted this very moment brings nobody.
+            // Loaded so that the commit conflicts if the partner is deleted concurrently.
             self.partner(partner.id).await?;
-            // Before any is counted.
+            // Read before leads are counted for the velocity limit.
             let latest = LimitGuard::for_leads(self.ledger.store(), (self.account(), partner.id)).await?;
             let new = self.draft_referral(partner, &prospect).await?;
-            // Of a partner who has had more than it may, others are frozen by whatever they count: they need not wait.
+            // A partner above the velocity limit gets frozen leads anyway, so concurrent leads need not conflict.
             if !new.is_flagged(FraudFlag::Velocity) {
                 self.record_latest_lead(latest, &new);
             }
@@ -169,7 +168,7 @@ impl UnitOfWork<'_> {
         let now = self.now;
         let (claimed_at, expires_at) = match &prospect.visit {
             Some(visit) => (visit.clicked_at, visit.expires_at),
-            None => (now, window::binds_until(now, cookie_days).unwrap_or(Timestamp::MAX)),
+            None => (now, periods::binds_until(now, cookie_days).unwrap_or(Timestamp::MAX)),
         };
         let is_own = match &prospect.email {
             Some(email) if is_self_referral(partner, &email.to_string()) => true,
@@ -205,18 +204,18 @@ impl UnitOfWork<'_> {
         Ok(new)
     }
 
-    /// Whether the partner was in its portal with the visitor's browser.
+    /// True if the visitor's browser was signed in to this partner's portal.
     async fn is_own_browser(&self, partner: &Partner, visit: Option<&PartnerVisit>) -> Result<bool, LedgerError> {
         for visitor in visit.into_iter().flat_map(|visit| &visit.visitors) {
             let of = (self.account(), partner.id);
-            if own_visitor::is_own_browser(self.ledger.store(), of, visitor).await? {
+            if self_referral_guard::is_own_browser(self.ledger.store(), of, visitor).await? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Whom a visit became without an address: it has this one from now on, which is nobody else's.
+    /// Sets the email of a referral of this visit that has none. No other referral may claim the email.
     async fn set_address_of_visit_referral(
         &mut self,
         visit: &PartnerVisit,
@@ -232,7 +231,7 @@ impl UnitOfWork<'_> {
         Ok(None)
     }
 
-    /// A referral whose address was not known gets the first of its customers' that is nobody else's.
+    /// Gives a referral without an email the first of its customers' emails that no other referral claims.
     pub(super) async fn set_referral_address(&mut self, id: ReferralId) -> Result<(), LedgerError> {
         let Some(found) = self.referral(id).await?.map(|found| found.clone()) else { return Ok(()) };
         if found.email.is_some() {
@@ -253,7 +252,8 @@ impl UnitOfWork<'_> {
         }
     }
 
-    /// A referral has this address, which is nobody else's: it may bar it, or stand out.
+    /// Sets a referral's email, which no other referral claims. It may block the referral as a self-referral, or flag
+    /// it.
     async fn apply_address(&mut self, nameless: Referral, email: Address) -> Result<(), LedgerError> {
         let partner = self.partner(nameless.partner).await?;
         let mut now = Referral { email: Some(email.clone()), ..nameless };
@@ -261,7 +261,7 @@ impl UnitOfWork<'_> {
             if now.blocked.is_none() && is_self_referral(&partner, &email.to_string()) {
                 now.blocked = Some(ReferralBlock::SelfReferral);
             }
-            self.freeze_for_review(&mut now, super::suspicion::flags_of_address(&partner, &email));
+            self.freeze_for_review(&mut now, super::fraud_review::flags_of_address(&partner, &email));
         }
         let id = now.id;
         if let Some(found) = self.referral(id).await? {
@@ -279,7 +279,7 @@ impl UnitOfWork<'_> {
         }
     }
 
-    /// Writes the bounty of a new lead.
+    /// Creates the bounty of a new lead.
     pub(super) async fn write_bounty(&mut self, id: ReferralId) -> Result<(), LedgerError> {
         let Some(referral) = self.referral(id).await?.map(|found| found.clone()) else { return Ok(()) };
         let Some(partner) = self.partner(referral.partner).await? else { return Ok(()) };

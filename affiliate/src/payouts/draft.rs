@@ -1,8 +1,8 @@
-//! Drafting a run: who has earned what by the cutoff, and can be paid it (completions-affiliate.md 2.5).
+//! Drafting of a run: who has earned what by the cutoff and can be paid (completions-affiliate.md 2.5).
 //!
-//! The lines that are earned and in no payout lie by partner and currency. A step takes the next of them, judges each
-//! group, and commits payouts, lines, events, sums and how far it is at once. A group that is more than a step holds is
-//! counted first, and then taken in by several steps.
+//! An index lists the earned lines without a payout by partner and currency. A step reads the next lines, decides for
+//! each group, and commits payouts, lines, events, totals and the cursor at once. A group larger than one step is
+//! summed up first, and then drafted in several steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,34 +19,34 @@ use mail::affiliate::program::{AffiliateProgram, PaymentProcessor};
 use mail::event::EventKind;
 use mail::id::{AccountId, EventId, PartnerId, PayoutId, PayoutRunId};
 use store::affiliate::commission::PayableCommission;
-use store::affiliate::payout_work::{self, PayoutJob};
+use store::affiliate::payout_job::{self, PayoutJob};
 use store::affiliate::{adjustment, commission, partner, payout, payout_run, program};
 use store::engine::Batch;
 
 use super::{DRIVER_LEASE, LINES_AT_ONCE, StepOutcome};
+use crate::error::{AffiliateError, ConflictReason};
 use crate::ledger::{ADJUSTMENTS_MAX, Ledger, LedgerError, payout_event};
-use crate::office::{ExtendCommit, no_extension};
-use crate::refusal::{AffiliateError, ConflictReason};
+use crate::service::{ExtendCommit, no_extension};
 
-/// Commits tried, when something is changed meanwhile.
+/// Attempts to commit after conflicts.
 const TRIES_MAX: usize = 100;
-/// Adjustments that are read for one step.
+/// Maximum adjustments read per step.
 const ADJUSTMENTS_AT_ONCE: usize = 5_000;
-/// Partners who are told of as left out, where nobody is paid.
+/// Maximum skipped partners returned when the run has no payouts.
 const SKIPPED_MAX: usize = 10_000;
 
 type PartnerCurrency = (PartnerId, Currency);
 
-/// What drafting came to.
+/// Result of drafting.
 #[derive(Debug, Clone)]
 pub struct DraftResult {
-    /// The run; nothing when nobody is to be paid.
+    /// `None` when nobody is to be paid.
     pub run: Option<PayoutRun>,
-    /// Where there is none: who is not paid, and why.
+    /// Without a run: the partners who are not paid, with the reason.
     pub skipped: Vec<SkippedPartner>,
 }
 
-/// What one step of drafting reads and writes.
+/// State of one step of drafting.
 struct DraftStep<'l> {
     ledger: &'l Ledger,
     program: AffiliateProgram,
@@ -57,10 +57,10 @@ struct DraftStep<'l> {
 }
 
 impl Ledger {
-    /// Drafts a run of what was earned by the cutoff.
+    /// Drafts a run of everything earned by the cutoff.
     ///
     /// # Errors
-    /// A draft is open; [`Refusal`].
+    /// `DraftOpen` if a draft is open; the store failed.
     pub async fn draft_run(
         &self,
         account: AccountId,
@@ -70,7 +70,7 @@ impl Ledger {
         Ok(self.finish_draft(account, run).await?)
     }
 
-    /// Drafts a run that was begun to its end; one that is whole is as it is.
+    /// Completes the drafting of a run. A complete run is returned as it is.
     ///
     /// # Errors
     /// The store cannot be read or written.
@@ -97,15 +97,15 @@ impl Ledger {
         }
     }
 
-    /// Begins a run of what was earned by the cutoff: it is drafted from now on, by whoever goes on with it.
+    /// Creates a run of everything earned by the cutoff. A job or [`Ledger::finish_draft`] drafts it.
     ///
     /// # Errors
-    /// A draft is open; [`Refusal`].
+    /// `DraftOpen` if a draft is open; `NotSetUp`; the store failed.
     pub async fn begin_run(
         &self,
         account: AccountId,
         cutoff: Option<Timestamp>,
-        beside: ExtendCommit<'_, PayoutRunId>,
+        extend_commit: ExtendCommit<'_, PayoutRunId>,
     ) -> Result<PayoutRunId, AffiliateError> {
         for _ in 0..TRIES_MAX {
             let program = program::get(self.store(), account).await?.ok_or(AffiliateError::NotSetUp)?;
@@ -117,7 +117,7 @@ impl Ledger {
                 continue;
             }
             let now = self.now();
-            // Younger than all payouts that there are, whatever other nodes' clocks say: lists rely on it.
+            // Newer than all existing payouts, whatever other nodes' clocks show: lists rely on it.
             let newest = payout::newest_id(self.store(), account).await?.map(PayoutId::born_at);
             let after = newest.and_then(|newest| newest.checked_add(SignedDuration::from_millis(1)).ok());
             let created_at = after.map_or(now, |after| after.max(now));
@@ -142,8 +142,8 @@ impl Ledger {
             let mut batch = Batch::intake();
             program::check_unchanged(&mut batch, &program);
             payout_run::create(&mut batch, &run);
-            payout_work::schedule(&mut batch, account, PayoutJob::Run(run.id), lease_until(now));
-            beside(&mut batch, &run.id);
+            payout_job::schedule(&mut batch, account, PayoutJob::Run(run.id), lease_until(now));
+            extend_commit(&mut batch, &run.id);
             if self.commit(batch).await? {
                 return Ok(run.id);
             }
@@ -151,8 +151,8 @@ impl Ledger {
         Err(ConflictReason::Changed.into())
     }
 
-    /// Drafts some more of a run, or takes some more of one apart. What somebody else did meanwhile is no fault: the
-    /// next step sees it.
+    /// Continues drafting, releasing or deleting a run by one step. Conflicts are retried: the next attempt sees the
+    /// change.
     pub(super) async fn continue_run(&self, account: AccountId, id: PayoutRunId) -> Result<StepOutcome, LedgerError> {
         for _ in 0..TRIES_MAX {
             let Some(run) = payout_run::get(self.store(), account, id).await? else {
@@ -161,14 +161,14 @@ impl Ledger {
             let done = match run.phase.clone() {
                 None => return Ok(StepOutcome::Done),
                 Some(PayoutRunPhase::Drafting { after, filling }) => {
-                    let sheet = self.start_step(run).await?;
+                    let step = self.start_step(run).await?;
                     let batch = match filling {
-                        Some(filling) => sheet.continue_large_partner(filling).await?,
-                        None => sheet.draft_next_partners(after).await?,
+                        Some(filling) => step.continue_large_partner(filling).await?,
+                        None => step.draft_next_partners(after).await?,
                     };
                     self.commit(batch).await?
                 }
-                // It takes somebody to ask.
+                // Reconciling needs a client of the processor; see `reconcile_step`.
                 Some(PayoutRunPhase::Comparing { .. }) => return Ok(StepOutcome::Done),
                 Some(PayoutRunPhase::Voiding) => self.delete_empty_run(&run).await?,
                 Some(PayoutRunPhase::Sweeping) => self.release_run_payouts(&run).await?,
@@ -187,7 +187,7 @@ impl Ledger {
     }
 }
 
-/// When somebody else may go on.
+/// Returns the time until which the current worker has the job to itself.
 pub(super) fn lease_until(now: Timestamp) -> Timestamp {
     now.checked_add(DRIVER_LEASE).unwrap_or(Timestamp::MAX)
 }
@@ -197,7 +197,7 @@ impl DraftStep<'_> {
         self.run.account
     }
 
-    /// Takes the next partners in.
+    /// Drafts payouts for the next partners.
     async fn draft_next_partners(mut self, after: Option<PartnerCurrency>) -> Result<Batch, LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
         let found = commission::list_payable(store, account, after, LINES_AT_ONCE).await?;
@@ -210,7 +210,7 @@ impl DraftStep<'_> {
             return self.start_large_partner(first).await;
         }
         if !is_last {
-            // It may go on beyond what was read.
+            // The last group may continue beyond the page.
             groups.pop();
         }
         let last = groups.last().map_or(first, |(whose, _)| *whose);
@@ -230,7 +230,7 @@ impl DraftStep<'_> {
         let found = partner::get_each(store, account, &partners).await?;
         let found: BTreeMap<_, _> = found.into_iter().flatten().map(|one| (one.id, one)).collect();
         for group in whose {
-            // Lines of one who was deleted are taken back; they are nobody's.
+            // Lines of a deleted partner are reversed separately.
             let Some(partner) = found.get(&group.0) else { continue };
             let theirs = owed.iter().filter(|one| (one.partner, one.currency) == group);
             let theirs: Vec<Adjustment> = theirs.take(ADJUSTMENTS_MAX).cloned().collect();
@@ -241,7 +241,7 @@ impl DraftStep<'_> {
         Ok(self.into_batch(true))
     }
 
-    /// Takes a partner in with all that it has in one currency, if it is to be paid.
+    /// Drafts the payout of a partner in one currency, if it is to be paid.
     fn draft_partner(
         &mut self,
         partner: &Partner,
@@ -256,7 +256,7 @@ impl DraftStep<'_> {
             }
         }
         if !self.fits(0, currency, group.earned) {
-            tracing::warn!(partner = %partner.id, "a run is too large to pay a partner; the next one does");
+            tracing::warn!(partner = %partner.id, "payout run is full; the partner is paid by the next run");
             let (amount, reason) = (group.earned, SkipReason::RunFull);
             self.skip_partner(&SkippedPartner { partner: partner.id, currency, amount, reason });
             return Ok(());
@@ -267,11 +267,11 @@ impl DraftStep<'_> {
             self.add_line(&mut payout, line)?;
         }
         self.net_adjustments(&mut payout, &owed)?;
-        debug_assert_eq!(payout.amount, amount, "what was judged is what is in it");
+        debug_assert_eq!(payout.amount, amount, "the payout has the decided amount");
         self.write_new(&payout)
     }
 
-    /// What a group is paid; and who is left out, and why.
+    /// Decides the amount of a group, and notes what is skipped with the reason.
     fn evaluate_group(
         &mut self,
         partner: &Partner,
@@ -303,7 +303,7 @@ impl DraftStep<'_> {
             currency,
             adjusted: 0,
             lines: 0,
-            // Who can be paid has one.
+            // A partner who can be paid has a destination.
             method: to.as_ref().map_or(mail::affiliate::program::PayoutMethod::Other, |to| to.method),
             destination: to.map_or_else(String::new, |to| to.destination),
             state: PayoutState::Open,
@@ -325,14 +325,14 @@ impl DraftStep<'_> {
         Ok(())
     }
 
-    /// Whether a payout, and its run, may come to so much more. What does not fit is left for the next run.
+    /// True if payout and run stay within [`SUM_MAX`] with `more` added. The rest is left for the next run.
     fn fits(&self, payout: i64, currency: Currency, more: i64) -> bool {
         let run = self.run.totals.get(&currency).copied().unwrap_or(0);
         let fits = |sum: i64| sum.checked_add(more).is_some_and(|sum| sum <= SUM_MAX);
         fits(payout) && fits(run)
     }
 
-    /// A line enters a payout.
+    /// Adds a line to a payout.
     fn add_line(&mut self, payout: &mut Payout, line: &Commission) -> Result<(), LedgerError> {
         let mut entered = line.clone();
         if entered.enter_payout(payout.id, self.now).is_err() {
@@ -344,7 +344,7 @@ impl DraftStep<'_> {
         self.add(payout, line.amount)
     }
 
-    /// What was adjusted is netted in a payout.
+    /// Nets adjustments in a payout.
     fn net_adjustments(&mut self, payout: &mut Payout, owed: &[Adjustment]) -> Result<(), LedgerError> {
         for before in owed {
             let after = Adjustment { payout: Some(payout.id), ..before.clone() };
@@ -363,12 +363,12 @@ impl DraftStep<'_> {
             self.run.transfers = count(self.run.transfers)?;
         }
         let id = EventId::new(self.now, self.ledger.random());
-        let telling = payout_event(&self.program, payout);
-        telling.record(&mut self.batch, EventKind::PayoutCreated, payout.id, (id, self.now));
+        let created_event = payout_event(&self.program, payout);
+        created_event.record(&mut self.batch, EventKind::PayoutCreated, payout.id, (id, self.now));
         Ok(())
     }
 
-    /// Begins with a partner who has more lines than a step takes in: all are counted before the first is taken.
+    /// Starts a partner with more lines than a step holds: sums up all of them before the first is drafted.
     async fn start_large_partner(mut self, whose: PartnerCurrency) -> Result<Batch, LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
         let owed = adjustment::list_unassigned(store, account, (whose, whose), ADJUSTMENTS_MAX).await?;
@@ -404,12 +404,12 @@ impl DraftStep<'_> {
         Ok(self.into_batch(true))
     }
 
-    /// Goes on with such a partner.
+    /// Continues such a partner.
     async fn continue_large_partner(mut self, filling: PayoutFillCursor) -> Result<Batch, LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
         let before = payout::get(store, account, filling.payout).await?;
         let Some(before) = before.filter(|payout| payout.state == PayoutState::Open) else {
-            // It was dropped: what is left of the partner waits for the next run.
+            // The payout was dropped meanwhile; the partner's other lines wait for the next run.
             let after = Some((filling.partner, filling.currency));
             self.run.phase = Some(PayoutRunPhase::Drafting { after, filling: None });
             return Ok(self.into_batch(true));
@@ -423,7 +423,7 @@ impl DraftStep<'_> {
         Ok(self.into_batch(true))
     }
 
-    /// Lines enter a payout; after which one it goes on, if there are more.
+    /// Adds lines to a payout. Returns the cursor if there are more.
     async fn fill_lines(
         &mut self,
         payout: &mut Payout,
@@ -443,7 +443,7 @@ impl DraftStep<'_> {
         Ok(last.map(|free| PayoutFillCursor { partner, currency, payout: payout.id, after: free.line }))
     }
 
-    /// Where drafting goes on after a step of such a partner. With the last, what was adjusted is netted.
+    /// Returns the phase after a step of such a partner. The last step nets the adjustments.
     async fn phase_after(
         &mut self,
         payout: &mut Payout,
@@ -451,7 +451,7 @@ impl DraftStep<'_> {
         filling: Option<PayoutFillCursor>,
     ) -> Result<PayoutRunPhase, LedgerError> {
         if filling.is_some() {
-            // The group is not done: a step that begins anew begins with it.
+            // The group is unfinished: `after` still points before it.
             let Some(PayoutRunPhase::Drafting { after, .. }) = &self.before.phase else {
                 return Ok(PayoutRunPhase::Drafting { after: None, filling });
             };
@@ -467,7 +467,7 @@ impl DraftStep<'_> {
         Ok(PayoutRunPhase::Drafting { after: Some(whose), filling: None })
     }
 
-    /// It came to too little while it was filled.
+    /// Drops a payout that fell below the minimum while it was filled.
     fn drop_filled(&mut self, payout: &mut Payout) -> Result<(), LedgerError> {
         let amount = payout.amount.max(0);
         let reason = SkipReason::BelowMinimum;
@@ -478,11 +478,11 @@ impl DraftStep<'_> {
         self.run.open = self.run.open.saturating_sub(1);
         self.run.transfers = self.run.transfers.saturating_sub(u32::from(!payout.method.is_manual()));
         (payout.state, payout.trail) = (PayoutState::Dropped, Some(LineCursor::default()));
-        payout_work::schedule(&mut self.batch, payout.account, PayoutJob::Payout(payout.id), self.now);
+        payout_job::schedule(&mut self.batch, payout.account, PayoutJob::Payout(payout.id), self.now);
         Ok(())
     }
 
-    /// All partners were looked at.
+    /// Ends drafting, after the last partner.
     fn finish(mut self) -> Batch {
         if self.run.payouts == 0 {
             self.run.phase = Some(PayoutRunPhase::Voiding);
@@ -500,9 +500,9 @@ impl DraftStep<'_> {
         program::check_unchanged(&mut self.batch, &self.program);
         payout_run::update(&mut self.batch, &self.before, &self.run);
         if goes_on {
-            payout_work::schedule(&mut self.batch, account, work, lease_until(self.now));
+            payout_job::schedule(&mut self.batch, account, work, lease_until(self.now));
         } else {
-            payout_work::delete(&mut self.batch, account, work);
+            payout_job::delete(&mut self.batch, account, work);
         }
         self.batch
     }

@@ -1,7 +1,7 @@
-//! A run's payouts as files, for the ways by which people pay: one for each method, currency and part.
+//! Payout files of a run, for paying outside the processor: one per method, currency and part.
 //!
-//! Parts are cut by the payouts of the run as it was approved, so that a file that is asked for again has the same
-//! payouts; those that failed meanwhile are left out, since their money goes with the next run.
+//! Parts are cut by the payouts of the run as approved, so a repeated request yields the same part. Failed payouts are
+//! left out, because the next run pays them; so are paid ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,39 +11,34 @@ use mail::affiliate::program::PayoutMethod;
 use mail::id::{AccountId, PartnerId, PayoutRunId};
 use store::affiliate::{partner, payout};
 
+use crate::error::{AffiliateError, ConflictReason};
 use crate::ledger::Ledger;
-use crate::refusal::{AffiliateError, ConflictReason};
 
-/// Payouts that are read at once.
+/// Page size.
 const ROWS_AT_ONCE: usize = 500;
-/// The largest number of a part.
+/// Maximum part number.
 pub(super) const PART_MAX: usize = 100_000;
 
-/// Which files.
+/// Selection of files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileSelection {
-    /// Of this method; of all that people pay by.
+    /// All methods paid by hand if `None`.
     pub method: Option<PayoutMethod>,
-    /// Of this currency; of all.
+    /// All currencies if `None`.
     pub currency: Option<Currency>,
-    /// In this form; in the method's own.
+    /// The method's own format if `None`.
     pub format: Option<PayoutFileFormat>,
 }
 
-/// A file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PayoutFile {
-    /// What it may be called.
+    /// Suggested file name.
     pub name: String,
-    /// By which way its payouts are paid.
     pub method: PayoutMethod,
-    /// In which currency.
     pub currency: Currency,
-    /// In which form it is written.
     pub format: PayoutFileFormat,
-    /// Payouts in it.
+    /// Number of payouts.
     pub rows: usize,
-    /// The file.
     pub content: String,
 }
 
@@ -51,7 +46,7 @@ type FileKind = (PayoutMethod, Currency);
 
 impl FileSelection {
     fn matches(&self, payout: &Payout) -> bool {
-        // What the processor pays is none of a file's, unless it is asked for.
+        // Payouts by the processor's transfers are in a file only if their method is requested.
         self.method.map_or(payout.method.is_manual(), |method| method == payout.method)
             && self.currency.is_none_or(|currency| currency == payout.currency)
             && payout.state != PayoutState::Dropped
@@ -62,12 +57,12 @@ impl FileSelection {
         if format.accepts_method(method) {
             return Ok(format);
         }
-        Err(AffiliateError::field("format", format!("payouts by {method} do not go into a file for {format}")))
+        Err(AffiliateError::field("format", format!("format {format} does not support payouts by {method}")))
     }
 }
 
 impl Ledger {
-    /// The kinds of files of a run.
+    /// Returns the combinations of method and currency in a run.
     async fn file_kinds(&self, run: &PayoutRun, which: &FileSelection) -> Result<BTreeSet<FileKind>, AffiliateError> {
         let (mut kinds, mut after) = (BTreeSet::new(), None);
         loop {
@@ -86,10 +81,11 @@ impl Ledger {
         if run.is_approved() { Ok(run) } else { Err(ConflictReason::RunNotApproved.into()) }
     }
 
-    /// One file of a run. Where the run has one kind only, that need not be said.
+    /// Returns one file of a run. Method and currency are optional if the run has one combination only.
     ///
     /// # Errors
-    /// The run is not approved; several kinds fit; the part is none; [`Refusal`].
+    /// `RunNotApproved`; a field error if several or no combinations match, or the part does not exist; `NotFound`; the
+    /// store failed.
     pub async fn get_file(
         &self,
         (account, id): (AccountId, PayoutRunId),
@@ -109,20 +105,20 @@ impl Ledger {
                     _ => {
                         let kinds: Vec<_> =
                             kinds.iter().map(|(method, currency)| format!("{method} {currency}")).collect();
-                        let why = format!("say which: the run has {}", kinds.join(", "));
+                        let why = format!("is required: the run has {}", kinds.join(", "));
                         return Err(AffiliateError::field(field, why));
                     }
                 }
             }
         };
         let file = self.write(&run, kind, (which.format_of(kind.0)?, part)).await?;
-        file.ok_or_else(|| AffiliateError::field("part", "there are not as many parts"))
+        file.ok_or_else(|| AffiliateError::field("part", "the run has fewer parts"))
     }
 
-    /// All files of a run.
+    /// Returns all files of a run.
     ///
     /// # Errors
-    /// The run is not approved; [`Refusal`].
+    /// `RunNotApproved`; `NotFound`; the store failed.
     pub async fn list_files(
         &self,
         (account, id): (AccountId, PayoutRunId),
@@ -140,7 +136,7 @@ impl Ledger {
         Ok(files)
     }
 
-    /// A part; nothing when there are not as many. There is always a first one.
+    /// Renders a part; `None` if there are fewer parts. Part 1 always exists.
     async fn write(
         &self,
         run: &PayoutRun,
@@ -158,7 +154,7 @@ impl Ledger {
             let is_last = found.len() < ROWS_AT_ONCE;
             let mut taken: Vec<Payout> = Vec::new();
             for payout in found.into_iter().filter(|payout| which.matches(payout)) {
-                // What is settled is not paid again by who fetches the file again.
+                // A settled payout must not be paid again from a later copy of the file.
                 let is_settled = matches!(payout.state, PayoutState::Failed | PayoutState::Paid);
                 if (first..end).contains(&at) && !is_settled {
                     taken.push(payout);

@@ -1,46 +1,43 @@
-//! What who pays says became of a run's payouts: each row is one of them paid, or failed, as if the owner said so.
+//! Import of a result file: each row marks a payout of the run as paid or failed, as the owner could by hand.
 //!
-//! The same file twice changes nothing the second time; what does not fit is told by row, and the rest is done.
+//! Importing the same file again changes nothing. Rows that do not fit are reported, and the rest is applied.
 
 use mail::affiliate::payout::PayoutStatus;
 use mail::affiliate::payout::results::{PayoutResult, PayoutResultRow};
 use mail::id::{AccountId, PayoutId, PayoutRunId};
 use serde::Serialize;
 
+use crate::error::AffiliateError;
 use crate::ledger::Ledger;
-use crate::office::no_extension;
 use crate::payouts::PayoutView;
-use crate::refusal::AffiliateError;
+use crate::service::no_extension;
 
-/// What a file came to.
+/// Result of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PayoutResults {
-    /// Payouts that are paid now.
     pub paid: usize,
-    /// Payouts that failed now.
     pub failed: usize,
-    /// Payouts of which it says what is known, or nothing yet.
+    /// Payouts whose row repeats the known status, or reports none yet.
     pub unchanged: usize,
-    /// Rows that do not fit.
     pub skipped: Vec<SkippedResultRow>,
 }
 
-/// A row that does not fit.
+/// A row that was not applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SkippedResultRow {
-    /// The row, from 1.
+    /// Row number, from 1.
     pub row: usize,
-    /// The payout, where it names one.
+    /// The payout, if the row names one.
     pub id: Option<PayoutId>,
-    /// Why: `invalid_id`, `invalid_status`, `invalid_reference`, `not_in_run`, or a sentence.
+    /// `invalid_id`, `invalid_status`, `invalid_reference`, `not_in_run`, or an error message.
     pub reason: String,
 }
 
 impl Ledger {
-    /// Marks a run's payouts as a file says.
+    /// Applies the rows of a result file to a run's payouts.
     ///
     /// # Errors
-    /// There is no such run; the store cannot be read or written.
+    /// `NotFound` if the run does not exist; the store cannot be read or written.
     pub async fn apply_result_file(
         &self,
         (account, run): (AccountId, PayoutRunId),
@@ -48,10 +45,10 @@ impl Ledger {
     ) -> Result<PayoutResults, AffiliateError> {
         self.get_run(account, run).await?;
         let mut results = PayoutResults::default();
-        for PayoutResultRow { number, payout: id, result: became } in rows {
+        for PayoutResultRow { number, payout: id, result: outcome } in rows {
             let mut skip = |reason: String| results.skipped.push(SkippedResultRow { row: number, id, reason });
-            let (id, became) = match (id, became) {
-                (Some(id), Ok(became)) => (id, became),
+            let (id, outcome) = match (id, outcome) {
+                (Some(id), Ok(outcome)) => (id, outcome),
                 (_, Err(column)) => {
                     skip(format!("invalid_{column}"));
                     continue;
@@ -69,8 +66,8 @@ impl Ledger {
                 }
                 Err(refusal) => return Err(refusal),
             };
-            match self.apply_result_row(&shown, &became).await {
-                Ok(true) if shown.status == PayoutStatus::Processing => match became {
+            match self.apply_result_row(&shown, &outcome).await {
+                Ok(true) if shown.status == PayoutStatus::Processing => match outcome {
                     PayoutResult::Paid(_) => results.paid += 1,
                     PayoutResult::Failed(_) | PayoutResult::UnderWay => results.failed += 1,
                 },
@@ -83,10 +80,10 @@ impl Ledger {
         Ok(results)
     }
 
-    /// Whether it was said of the payout, now or before.
-    async fn apply_result_row(&self, shown: &PayoutView, became: &PayoutResult) -> Result<bool, AffiliateError> {
+    /// Applies a row. Returns false if the row reports no final status yet.
+    async fn apply_result_row(&self, shown: &PayoutView, outcome: &PayoutResult) -> Result<bool, AffiliateError> {
         let of = (shown.payout.account, shown.payout.id);
-        match became {
+        match outcome {
             PayoutResult::Paid(reference) => {
                 self.mark_paid(of, (reference, None), &no_extension::<PayoutView>).await?;
             }

@@ -1,24 +1,24 @@
-//! Payouts that the processor makes, by transfers to its own accounts (`POST /v1/transfers`).
+//! Payouts by transfers of the processor to connected accounts (`POST /v1/transfers`).
 //!
 //! ```text
-//! payout ─[ asked since, on disk ]─► the processor ─► made: paid
-//!                  ▲                     ├──────────► refused for good: failed
-//!                  │                     ├──────────► not enough money: once a day, three times, then failed
-//!                  │                     ├──────────► the key was used already: looked up, and never failed
-//!                  └─ same key, later ◄──┴─ no answer, or not now
+//! payout ─[ request stored ]─► the processor ─► created: paid
+//!                  ▲                     ├──────────► rejected permanently: failed
+//!                  │                     ├──────────► insufficient funds: retry daily, three times, then failed
+//!                  │                     ├──────────► idempotency key reused: looked up, never failed
+//!                  └─ same key, later ◄──┴─ no response, or a temporary refusal
 //! ```
 //!
-//! However often a transfer is asked for, it is made once: the idempotency key names the payout and the attempt, and the
-//! processor makes one transfer for a key. The request is on disk before it is sent, so that after a crash the same request
-//! goes out with the same key. A key that was refused for good is never used again: the next attempt has the next number.
+//! A transfer is created once, however often it is requested: the idempotency key consists of the payout and the
+//! attempt number, and the processor creates one transfer per key. The request is stored before it is sent, so that
+//! after a crash the same key is used again. After a permanent refusal the next attempt uses a new number.
 //!
-//! A transfer is looked up in the processor's list before it is asked for (again) where the key is so old that the processor
-//! may have forgotten it, and where the processor said that the key was used with other figures.
+//! Before a retry the transfer is looked up in the processor's list in two cases: the key is so old that the processor
+//! may have forgotten it, or the processor reports that the key was used with other parameters.
 //!
-//! A store that was restored from a backup knows nothing of transfers that were made after it. For half a year each payout is
-//! therefore compared first with all transfers to its destination: one that no payout accounts for is taken for this
-//! payout, if its amount is the same, and fails the payout, if not. While a restored store holds its queue, no transfer is
-//! asked for at all.
+//! A store restored from a backup does not contain the transfers made after the backup. So for half a year each payout
+//! is first compared with all transfers to its destination. A transfer that no local payout accounts for pays this
+//! payout if the amount is equal, and fails it otherwise. While a restored store holds its queue, no transfer is
+//! requested.
 
 use std::future::Future;
 use std::time::Duration;
@@ -27,49 +27,49 @@ use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::payout::{Payout, PayoutRunStatus, PayoutState, PayoutStatus, TransferDoubt};
 use mail::id::{AccountId, PayoutId, PayoutRunId};
-use queue::courier::http::{HttpClientError, HttpPost, HttpResponse, RequestIdempotency};
-use store::affiliate::payout_work::{self, PayoutJob};
+use queue::client::http::{HttpClientError, HttpPost, HttpResponse, RequestIdempotency};
+use store::affiliate::payout_job::{self, PayoutJob};
 use store::affiliate::{payout, payout_run, program};
 use store::engine::Batch;
 use store::queue_hold::{self, Hold};
 use url::form_urlencoded::Serializer;
 
 use super::PayoutView;
-use super::lookup::TransferLookup;
+use super::transfer_lookup::TransferLookup;
+use crate::error::AffiliateError;
 use crate::ledger::{Ledger, LedgerError, PayoutOutcome};
-use crate::office::{AffiliateService, no_extension};
 use crate::processor::{OBJECT_BYTES_MAX, TransferResponseBody};
-use crate::refusal::AffiliateError;
+use crate::service::{AffiliateService, no_extension};
 
-/// Transfers that are asked for side by side.
+/// Transfers that are requested concurrently.
 const AT_ONCE: usize = 8;
-/// Transfers of a run that are looked at before other work has its turn.
+/// Maximum transfers of a run that one job handles before other jobs run.
 const SLICE: usize = 64;
-/// How long the processor may take to answer.
+/// Time limit of one request.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
-/// For how long the processor surely remembers a key (Stripe: at least 24 hours).
+/// Time for which the processor certainly remembers an idempotency key (Stripe: at least 24 hours).
 const KEY_KEPT: SignedDuration = SignedDuration::from_hours(20);
-/// How long it takes until the same is asked again; the last stands for all further ones.
+/// Retry delays in seconds; the last one repeats.
 const BACKOFF_S: [i64; 6] = [30, 120, 600, 1_800, 3_600, 7_200];
-/// How long it takes until there may be enough money.
+/// Retry delay after insufficient funds.
 const SHORT_WAIT: SignedDuration = SignedDuration::from_hours(24);
-/// How long it takes until there may be somebody to ask.
+/// Retry delay when no request can be sent.
 const UNASKED_WAIT: SignedDuration = SignedDuration::from_mins(10);
-/// How long it takes until a queue that is held is looked at again.
+/// Poll interval while the queue is held.
 const HELD_WAIT: SignedDuration = SignedDuration::from_mins(1);
-/// For how long after a restore payouts are compared with what was transferred before.
+/// Period after a restore in which payouts are compared with earlier transfers.
 const RESTORE_COMPARED: SignedDuration = SignedDuration::from_hours(24 * 183);
-/// How often a payout waits for enough money.
+/// Maximum retries after insufficient funds.
 const SHORT_MAX: u32 = 3;
-/// The longest reason that is kept.
+/// Maximum characters of a stored failure reason.
 const REASON_CHARS_MAX: usize = 500;
 
-/// A transfer to be made.
+/// A transfer to request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransferRequest {
-    /// The payout as it is.
+    /// The payout as stored with the request.
     pub payout: Payout,
-    /// What makes asking again harmless.
+    /// The idempotency key.
     pub key: String,
 }
 
@@ -78,7 +78,7 @@ impl TransferRequest {
         Self { key: format!("{}:{}", payout.id, payout.asking.attempt), payout: payout.clone() }
     }
 
-    /// The body of the request.
+    /// Returns the form-encoded body of the request.
     #[must_use]
     pub fn request_body(&self) -> String {
         let Payout { id, partner, run, amount, currency, destination, .. } = &self.payout;
@@ -93,70 +93,69 @@ impl TransferRequest {
         form.finish()
     }
 
-    /// Whether the transfer is looked up before it is asked for.
+    /// True if the transfer must be looked up before it is requested.
     fn needs_lookup_first(&self, now: Timestamp) -> bool {
         self.payout.asking.doubt.is_some() || self.may_key_be_forgotten(now)
     }
 
-    /// Whether the processor may have forgotten the key.
+    /// True if the processor may have forgotten the idempotency key.
     fn may_key_be_forgotten(&self, now: Timestamp) -> bool {
         self.payout.asking.since.is_some_and(|since| now.duration_since(since) > KEY_KEPT)
     }
 
-    /// Whether it may be asked for, with the same key, once a lookup has found no transfer.
+    /// True if the request may be sent with the same key after a lookup found no transfer.
     fn may_retry_if_not_found(&self, now: Timestamp) -> bool {
         self.payout.asking.doubt == Some(TransferDoubt::StoreRestored) && !self.may_key_be_forgotten(now)
     }
 }
 
-/// What the processor said.
+/// Result of a transfer request or lookup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransferResponse {
-    /// The transfer is made: its id.
+    /// The transfer exists; its id.
     Created(String),
-    /// It is not, and will not be with this key.
+    /// Refused permanently for this key.
     Rejected(String),
-    /// The key was used before, with other figures: whether a transfer was made then is to be looked up.
+    /// The key was used before with other parameters; look up whether that created a transfer.
     IdempotencyKeyReused(String),
-    /// There is not enough money; nothing was made.
+    /// Insufficient funds; no transfer was created.
     InsufficientFunds,
-    /// Nobody knows whether it was made.
+    /// Unknown whether the transfer was created.
     NoResponse(String),
-    /// It was not asked: there is no key, or none that it takes, or its address will not do.
+    /// Not sent or not processed: no valid API key, or an invalid address.
     NotSent(String),
-    /// There is no such transfer (of one that was looked up).
+    /// A lookup found no such transfer.
     NotFound,
 }
 
-/// A transfer as the processor lists it.
+/// A transfer in the processor's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StripeTransfer {
-    /// Its id.
     pub id: String,
-    /// The payout that it names.
+    /// The payout named in its metadata.
     pub payout: Option<PayoutId>,
-    /// How much, in minor units.
+    /// In minor units.
     pub amount: i64,
-    /// Its currency, in lower case.
+    /// Lowercase.
     pub currency: String,
-    /// All of it came back.
+    /// True if the whole amount was reversed.
     pub is_reversed: bool,
 }
 
-/// Who makes transfers.
+/// Creates and looks up transfers.
 pub trait PayoutGateway: Sync {
-    /// Asks for a transfer.
+    /// Requests a transfer.
     fn transfer(&self, order: &TransferRequest) -> impl Future<Output = TransferResponse> + Send;
-    /// Looks transfers of one run up, in the order of `orders`.
+    /// Looks up transfers of one run, in the order of `orders`.
     fn look_up(&self, orders: &[TransferRequest]) -> impl Future<Output = Vec<TransferResponse>> + Send;
-    /// All transfers to the destination of an order; the error is why they are not known.
+    /// Lists all transfers to an order's destination; the error is the reason why they are unknown.
     fn list_transfers_to_destination(
         &self,
         order: &TransferRequest,
     ) -> impl Future<Output = Result<Vec<StripeTransfer>, TransferResponse>> + Send;
 }
 
-/// What it says that there was no answer.
+/// Maps a failed HTTP request to its result.
 pub(super) fn response_of_error(error: &HttpClientError) -> TransferResponse {
     match error {
         HttpClientError::Url(_) | HttpClientError::NotPublic(_) => TransferResponse::NotSent(error.to_string()),
@@ -166,46 +165,43 @@ pub(super) fn response_of_error(error: &HttpClientError) -> TransferResponse {
     }
 }
 
-/// What an answer says.
+/// Maps the response to a transfer request to its result.
 #[must_use]
 pub fn read_response(status: u16, body: &[u8]) -> TransferResponse {
-    let said = TransferResponseBody::read(body);
+    let parsed = TransferResponseBody::read(body);
     let reason = || -> String {
-        let reason = said.message.clone().or(said.code.clone()).unwrap_or_else(|| format!("status {status}"));
+        let reason = parsed.message.clone().or(parsed.code.clone()).unwrap_or_else(|| format!("status {status}"));
         reason.chars().filter(|c| !c.is_control()).take(REASON_CHARS_MAX).collect()
     };
     match status {
-        200..=299 => match said.id.clone() {
+        200..=299 => match parsed.id.clone() {
             Some(id) => TransferResponse::Created(id),
-            None => TransferResponse::NoResponse("the answer has no id".to_owned()),
+            None => TransferResponse::NoResponse("the response has no id".to_owned()),
         },
-        // The program's key is not good, or may not do this: the processor did not look at the order at all.
+        // The processor rejected the API key and did not process the request.
         401 | 403 => TransferResponse::NotSent(reason()),
-        // Another request with the same key, or too many: nothing was said of the transfer.
+        // A concurrent request with the same key, or rate limiting: no statement about the transfer.
         408 | 409 | 425 | 429 => TransferResponse::NoResponse(reason()),
-        400..=499 if said.kind.as_deref() == Some("idempotency_error") => {
+        400..=499 if parsed.kind.as_deref() == Some("idempotency_error") => {
             TransferResponse::IdempotencyKeyReused(reason())
         }
-        400..=499 if said.code.as_deref() == Some("balance_insufficient") => TransferResponse::InsufficientFunds,
+        400..=499 if parsed.code.as_deref() == Some("balance_insufficient") => TransferResponse::InsufficientFunds,
         400..=499 => TransferResponse::Rejected(reason()),
         _ => TransferResponse::NoResponse(reason()),
     }
 }
 
-/// What came of a slice of a run.
+/// Results of one slice of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TransferCounts {
-    /// Payouts that are paid now.
     pub paid: usize,
-    /// Payouts that failed.
     pub failed: usize,
-    /// Payouts that are to be tried again.
+    /// Payouts to retry later.
     pub waiting: usize,
 }
 
 impl Ledger {
-    /// Asks for transfers of a run that is approved, those that are due; the rest when they are, or at once if there are
-    /// many.
+    /// Requests the due transfers of an approved run. Schedules a job for the rest.
     ///
     /// # Errors
     /// The store cannot be read or written.
@@ -215,18 +211,18 @@ impl Ledger {
         processor: &impl PayoutGateway,
     ) -> Result<TransferCounts, LedgerError> {
         let (store, now) = (self.store(), self.now());
-        let mut came = TransferCounts::default();
-        let Some(run) = payout_run::get(store, account, id).await? else { return Ok(came) };
+        let mut counts = TransferCounts::default();
+        let Some(run) = payout_run::get(store, account, id).await? else { return Ok(counts) };
         if !run.is_approved() {
-            return Ok(came);
+            return Ok(counts);
         }
         let hold = queue_hold::get_queue_hold(store).await?;
         if hold.is_some_and(|hold| hold.is_active()) {
             let mut batch = Batch::progress();
             let due = now.checked_add(HELD_WAIT).unwrap_or(Timestamp::MAX);
-            payout_work::schedule(&mut batch, account, PayoutJob::Run(id), due);
+            payout_job::schedule(&mut batch, account, PayoutJob::Run(id), due);
             self.commit(batch).await?;
-            return Ok(came);
+            return Ok(counts);
         }
         self.begin_processing(&run.id, account).await?;
         let (mut after, mut next, mut room) = (None, None::<Timestamp>, SLICE);
@@ -237,24 +233,24 @@ impl Ledger {
             let (due, later): (Vec<_>, Vec<_>) =
                 found.into_iter().partition(|one| one.asking.not_before.is_none_or(|at| at <= now));
             next = later.iter().filter_map(|one| one.asking.not_before).chain(next).min();
-            room = room.saturating_sub(self.transfer_slice(due, (hold, processor), &mut came).await?);
+            room = room.saturating_sub(self.transfer_slice(due, (hold, processor), &mut counts).await?);
             if is_last || room == 0 {
                 let due = if room == 0 {
-                    Some(next_wake(now, came.waiting > 0 && came.paid + came.failed == 0))
+                    Some(next_wake(now, counts.waiting > 0 && counts.paid + counts.failed == 0))
                 } else {
                     next
                 };
-                return self.finish_slice((account, id), (is_last, due), came).await;
+                return self.finish_slice((account, id), (is_last, due), counts).await;
             }
         }
     }
 
-    /// Looks up and asks for transfers that are due; gives how much of a slice that was.
+    /// Looks up or requests the due transfers. Returns how much of the slice this used up.
     async fn transfer_slice(
         &self,
         due: Vec<Payout>,
         (hold, processor): (Option<Hold>, &impl PayoutGateway),
-        came: &mut TransferCounts,
+        counts: &mut TransferCounts,
     ) -> Result<usize, LedgerError> {
         let (now, count) = (self.now(), due.len());
         let (doubtful, mut plain): (Vec<_>, Vec<_>) = due
@@ -266,34 +262,34 @@ impl Ledger {
         }
         let (restored, used): (Vec<_>, Vec<_>) =
             looked_up.into_iter().partition(|order| order.payout.asking.doubt == Some(TransferDoubt::StoreRestored));
-        let mut told = self.look_up(used, processor).await;
+        let mut responses = self.look_up(used, processor).await;
         for order in restored {
             let compared = self.compare_with_transfers(&order, processor).await?;
-            told.push((order, compared));
+            responses.push((order, compared));
         }
-        for (order, told) in told {
-            if told == TransferResponse::NotFound && order.may_retry_if_not_found(now) {
-                // The next request is what clears the doubt on disk.
+        for (order, response) in responses {
+            if response == TransferResponse::NotFound && order.may_retry_if_not_found(now) {
+                // The next request clears the doubt in the stored payout.
                 plain.push(order.payout);
             } else {
-                came.add(self.apply_response(&order.payout, told).await?);
+                counts.add(self.apply_response(&order.payout, response).await?);
             }
         }
         let mut used = Vec::new();
         for some in plain.chunks(AT_ONCE) {
-            let waiting = came.waiting;
+            let waiting = counts.waiting;
             for one in join_all(some.iter().map(|one| self.transfer_one(one, processor))).await {
                 let (step, key_used) = one?;
-                came.add(step);
+                counts.add(step);
                 used.extend(key_used);
             }
-            // Where none of several is answered, the others would wait in vain.
-            if came.waiting == waiting + some.len() {
+            // If none of several requests was answered, do not try the others now.
+            if counts.waiting == waiting + some.len() {
                 return Ok(SLICE);
             }
         }
-        for (order, told) in self.look_up(used, processor).await {
-            came.add(self.apply_response(&order.payout, told).await?);
+        for (order, response) in self.look_up(used, processor).await {
+            counts.add(self.apply_response(&order.payout, response).await?);
         }
         Ok(count)
     }
@@ -306,31 +302,31 @@ impl Ledger {
         if orders.is_empty() {
             return Vec::new();
         }
-        let told = processor.look_up(&orders).await;
-        orders.into_iter().zip(told).collect()
+        let responses = processor.look_up(&orders).await;
+        orders.into_iter().zip(responses).collect()
     }
 
     async fn finish_slice(
         &self,
         (account, id): (AccountId, PayoutRunId),
         (is_last, due): (bool, Option<Timestamp>),
-        came: TransferCounts,
+        counts: TransferCounts,
     ) -> Result<TransferCounts, LedgerError> {
         let now = self.now();
         let left = payout::list_to_transfer(self.store(), (account, id), None, SLICE).await?;
         let mut batch = Batch::progress();
         if left.is_empty() {
-            payout_work::delete(&mut batch, account, PayoutJob::Run(id));
+            payout_job::delete(&mut batch, account, PayoutJob::Run(id));
         } else {
             let first = left.iter().map(|one| one.asking.not_before.unwrap_or(now)).min();
             let due = due.filter(|_| !is_last || left.len() == SLICE).or(first).unwrap_or(now);
-            payout_work::schedule(&mut batch, account, PayoutJob::Run(id), due);
+            payout_job::schedule(&mut batch, account, PayoutJob::Run(id), due);
         }
         self.commit(batch).await?;
-        Ok(came)
+        Ok(counts)
     }
 
-    /// Money is under way.
+    /// Sets the run's status to `processing`.
     async fn begin_processing(&self, id: &PayoutRunId, account: AccountId) -> Result<(), LedgerError> {
         while let Some(run) = payout_run::get(self.store(), account, *id).await?
             && run.status == PayoutRunStatus::Approved
@@ -345,7 +341,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Compares a payout of a restored store with what was transferred to its destination.
+    /// Compares a payout of a restored store with the transfers to its destination.
     async fn compare_with_transfers(
         &self,
         order: &TransferRequest,
@@ -354,14 +350,14 @@ impl Ledger {
         let Payout { id, account, amount, currency, .. } = &order.payout;
         let transfers = match processor.list_transfers_to_destination(order).await {
             Ok(transfers) => transfers,
-            Err(told) => return Ok(told),
+            Err(response) => return Ok(response),
         };
         if let Some(own) = transfers.iter().find(|transfer| transfer.payout == Some(*id)) {
             return Ok(TransferResponse::Created(own.id.clone()));
         }
         let mut unaccounted = Vec::new();
         for transfer in transfers.into_iter().filter(|transfer| !transfer.is_reversed) {
-            // One that names no payout is none of ours; one of a payout that is under way is for that to be told of.
+            // A transfer without a payout id is not from this service; one of an open payout belongs to that payout.
             let Some(named) = transfer.payout else { continue };
             let is_under_way = payout::get(self.store(), *account, named)
                 .await?
@@ -374,15 +370,15 @@ impl Ledger {
         Ok(match (unaccounted.iter().find(is_same), unaccounted.first()) {
             (Some(same), _) => TransferResponse::Created(same.id.clone()),
             (None, Some(StripeTransfer { id, amount, currency, .. })) => TransferResponse::Rejected(format!(
-                "the transfer {id} of {amount} {currency} (minor units) to this destination was made after the backup that \
-                 the server was restored from, and no payout accounts for it: reverse it at the processor, and what is \
-                 due is in the next run"
+                "transfer {id} of {amount} {currency} (minor units) to this destination was created after the backup \
+                 that this server was restored from, and belongs to no payout here: reverse it at the processor; the \
+                 amount due is then in the next run"
             )),
             (None, None) => TransferResponse::NotFound,
         })
     }
 
-    /// Asks for a transfer, and books the answer. Where the key was used, the transfer is to be looked up.
+    /// Requests a transfer and applies the response. If the key was reused, returns the request for a lookup.
     async fn transfer_one(
         &self,
         seen: &Payout,
@@ -394,42 +390,46 @@ impl Ledger {
             return Ok((TransferCounts::default(), None));
         };
         match processor.transfer(&order).await {
-            // The payout has not failed: its lines would be paid by another one, beside the transfer that was made.
-            told @ TransferResponse::IdempotencyKeyReused(_) => {
-                let waiting = self.schedule_retry(&order.payout, &told).await?;
+            // Not failed: otherwise the next run would pay the lines again, in addition to the existing transfer.
+            response @ TransferResponse::IdempotencyKeyReused(_) => {
+                let waiting = self.schedule_retry(&order.payout, &response).await?;
                 Ok((TransferCounts::default(), waiting.map(|payout| TransferRequest::from_payout(&payout))))
             }
-            told => Ok((self.apply_response(&order.payout, told).await?, None)),
+            response => Ok((self.apply_response(&order.payout, response).await?, None)),
         }
     }
 
-    /// Writes that the processor is being asked, before it is; nothing when the payout was changed meanwhile.
+    /// Stores the request before it is sent; `None` if the payout has changed.
     async fn begin_request(&self, seen: &Payout, doubted: &Payout) -> Result<Option<TransferRequest>, LedgerError> {
         let now = self.now();
-        let mut asked = doubted.clone();
-        if asked.asking.since.is_none() {
+        let mut requested = doubted.clone();
+        if requested.asking.since.is_none() {
             let program = program::get(self.store(), seen.account).await?;
-            asked.asking.of = program.and_then(|program| program.processor?.account_id);
+            requested.asking.of = program.and_then(|program| program.processor?.account_id);
         }
-        asked.asking.since.get_or_insert(now);
-        asked.asking.tries = asked.asking.tries.saturating_add(1);
-        // Whoever goes on after a crash waits for an answer that may still come.
-        asked.asking.not_before = Some(backoff(now, asked.asking.tries));
-        asked.touch(now);
+        requested.asking.since.get_or_insert(now);
+        requested.asking.tries = requested.asking.tries.saturating_add(1);
+        // After a crash the retry waits, because the response may still have created the transfer.
+        requested.asking.not_before = Some(backoff(now, requested.asking.tries));
+        requested.touch(now);
         let mut batch = Batch::progress();
-        payout::update(&mut batch, seen, &asked);
-        Ok(self.commit(batch).await?.then(|| TransferRequest::from_payout(&asked)))
+        payout::update(&mut batch, seen, &requested);
+        Ok(self.commit(batch).await?.then(|| TransferRequest::from_payout(&requested)))
     }
 
-    /// What the processor said becomes of the payout. It may have been settled meanwhile: then it stays so.
-    async fn apply_response(&self, asked: &Payout, told: TransferResponse) -> Result<TransferCounts, LedgerError> {
-        let (account, id) = (asked.account, asked.id);
-        let mut came = TransferCounts::default();
-        let outlay = match told {
+    /// Applies the processor's response to the payout, unless it was settled meanwhile.
+    async fn apply_response(
+        &self,
+        requested: &Payout,
+        response: TransferResponse,
+    ) -> Result<TransferCounts, LedgerError> {
+        let (account, id) = (requested.account, requested.id);
+        let mut counts = TransferCounts::default();
+        let outcome = match response {
             TransferResponse::Created(transfer) => PayoutOutcome::Paid { reference: None, transfer: Some(transfer) },
             TransferResponse::Rejected(reason) => PayoutOutcome::Failed { reason, transfer: None },
-            TransferResponse::InsufficientFunds if asked.asking.short >= SHORT_MAX => {
-                let reason = "There was not enough money at the processor".to_owned();
+            TransferResponse::InsufficientFunds if requested.asking.short >= SHORT_MAX => {
+                let reason = "Insufficient funds at the payment processor".to_owned();
                 PayoutOutcome::Failed { reason, transfer: None }
             }
             TransferResponse::InsufficientFunds
@@ -437,55 +437,59 @@ impl Ledger {
             | TransferResponse::IdempotencyKeyReused(_)
             | TransferResponse::NoResponse(_)
             | TransferResponse::NotSent(_) => {
-                came.waiting = 1;
-                self.schedule_retry(asked, &told).await?;
-                return Ok(came);
+                counts.waiting = 1;
+                self.schedule_retry(requested, &response).await?;
+                return Ok(counts);
             }
         };
-        let is_failed = matches!(outlay, PayoutOutcome::Failed { .. });
+        let is_failed = matches!(outcome, PayoutOutcome::Failed { .. });
         for _ in 0..TRIES_MAX {
             let shown = match self.get_payout(account, id).await {
                 Ok(shown) => shown,
                 Err(AffiliateError::Read(error)) => return Err(error.into()),
-                Err(_) => return Ok(came),
+                Err(_) => return Ok(counts),
             };
             if shown.status != PayoutStatus::Processing {
-                return Ok(came);
+                return Ok(counts);
             }
-            let settled = self.settle_open_payout(&shown, outlay.clone(), &no_extension::<PayoutView>).await;
+            let settled = self.settle_open_payout(&shown, outcome.clone(), &no_extension::<PayoutView>).await;
             match settled {
                 Ok(None) => {}
                 Ok(Some(_)) => {
-                    came.failed = usize::from(is_failed);
-                    came.paid = usize::from(!is_failed);
-                    return Ok(came);
+                    counts.failed = usize::from(is_failed);
+                    counts.paid = usize::from(!is_failed);
+                    return Ok(counts);
                 }
                 Err(AffiliateError::Read(error)) => return Err(error.into()),
                 Err(AffiliateError::Commit(error)) => return Err(error.into()),
                 Err(refusal) => {
-                    tracing::error!(payout = %id, %refusal, "a transfer cannot be booked; it is asked for again");
-                    came.waiting = 1;
-                    return Ok(came);
+                    tracing::error!(payout = %id, %refusal, "cannot store the result of a transfer; retrying");
+                    counts.waiting = 1;
+                    return Ok(counts);
                 }
             }
         }
         Err(LedgerError::Contended)
     }
 
-    /// Writes when the processor is asked again; gives the payout as it is then, unless it was changed meanwhile.
-    async fn schedule_retry(&self, asked: &Payout, told: &TransferResponse) -> Result<Option<Payout>, LedgerError> {
+    /// Stores the time of the next request. Returns the updated payout, or `None` if it has changed.
+    async fn schedule_retry(
+        &self,
+        requested: &Payout,
+        response: &TransferResponse,
+    ) -> Result<Option<Payout>, LedgerError> {
         let now = self.now();
-        let mut after = asked.clone();
+        let mut after = requested.clone();
         let asking = &mut after.asking;
         asking.not_before = Some(backoff(now, asking.tries));
-        match told {
+        match response {
             TransferResponse::InsufficientFunds => {
-                // Nothing was made, for good: another key the next time.
+                // Certainly no transfer was created: use a new key next time.
                 asking.short = asking.short.saturating_add(1);
                 asking.next_attempt();
                 asking.not_before = now.checked_add(SHORT_WAIT).ok();
             }
-            TransferResponse::NotFound if TransferRequest::from_payout(asked).may_key_be_forgotten(now) => {
+            TransferResponse::NotFound if TransferRequest::from_payout(requested).may_key_be_forgotten(now) => {
                 asking.next_attempt();
                 asking.not_before = None;
             }
@@ -493,7 +497,7 @@ impl Ledger {
                 asking.not_before = now.checked_add(UNASKED_WAIT).ok();
                 asking.tries = asking.tries.saturating_sub(1);
                 if asking.tries == 0 && asking.doubt.is_none() {
-                    // Nothing is on its way.
+                    // No request is in flight.
                     asking.since = None;
                 }
             }
@@ -503,18 +507,18 @@ impl Ledger {
             | TransferResponse::Rejected(_)
             | TransferResponse::NoResponse(_) => {}
         }
-        if let Some(why) = retry_reason(told) {
-            tracing::warn!(payout = %asked.id, why, "the processor has not made a transfer; it is asked again later");
+        if let Some(why) = retry_reason(response) {
+            tracing::warn!(payout = %requested.id, why, "transfer not created; retrying later");
             after.asking.obstacle = Some(why.to_owned());
         }
         after.touch(now);
         let mut batch = Batch::progress();
-        payout::update(&mut batch, asked, &after);
+        payout::update(&mut batch, requested, &after);
         Ok(self.commit(batch).await?.then_some(after))
     }
 }
 
-/// A payout as it is to be asked for. What it pays may have been paid after the backup that the store was restored from.
+/// Marks a payout as doubtful if it may have been paid after the backup from which the store was restored.
 fn with_restore_doubt(payout: &Payout, hold: Option<Hold>, now: Timestamp) -> Payout {
     let mut payout = payout.clone();
     let is_restored = hold.is_some_and(|Hold { since: restored_at, .. }| {
@@ -527,20 +531,18 @@ fn with_restore_doubt(payout: &Payout, hold: Option<Hold>, now: Timestamp) -> Pa
     payout
 }
 
-/// Why a transfer is not made yet, in words for the owner.
-fn retry_reason(told: &TransferResponse) -> Option<&str> {
-    match told {
+/// Returns the reason, for the owner, why a transfer is not created yet.
+fn retry_reason(response: &TransferResponse) -> Option<&str> {
+    match response {
         TransferResponse::NoResponse(why)
         | TransferResponse::NotSent(why)
         | TransferResponse::IdempotencyKeyReused(why) => Some(why),
-        TransferResponse::InsufficientFunds => {
-            Some("there is not enough money at the processor; it is asked again in a day")
-        }
+        TransferResponse::InsufficientFunds => Some("insufficient funds at the payment processor; retry in 24 hours"),
         TransferResponse::NotFound | TransferResponse::Created(_) | TransferResponse::Rejected(_) => None,
     }
 }
 
-/// Commits tried, when something is changed meanwhile.
+/// Attempts to commit after conflicts.
 const TRIES_MAX: usize = 100;
 
 impl TransferCounts {
@@ -557,12 +559,12 @@ fn backoff(now: Timestamp, tries: u32) -> Timestamp {
     now.checked_add(SignedDuration::from_secs(wait)).unwrap_or(Timestamp::MAX)
 }
 
-/// When a run that has more to do is looked at again: at once, or in a while where nobody answers.
+/// Returns when a run with more work continues: at once, or after a delay if the processor does not answer.
 fn next_wake(now: Timestamp, is_silent: bool) -> Timestamp {
     if is_silent { backoff(now, 1) } else { now }
 }
 
-/// The processor of a program: where it is asked, and with which key.
+/// The API base and key of a program's processor.
 pub(super) struct TransferClient {
     api_base: String,
     key: String,
@@ -579,21 +581,21 @@ impl TransferClient {
 }
 
 impl AffiliateService {
-    /// The processor that pays a payout; none where no key was given, or where another account than the connected one was
-    /// asked and may have paid.
+    /// Returns the client for a payout's transfer. Fails without an API key, and if the transfer was first requested
+    /// from another processor account, which may have created it.
     async fn transfer_client_for(&self, order: &TransferRequest) -> Result<TransferClient, TransferResponse> {
         let found = program::get(self.store(), order.payout.account).await;
         let found = found.map_err(|error| TransferResponse::NotSent(error.to_string()))?;
-        let asked = found.and_then(|program| {
+        let connection = found.and_then(|program| {
             let processor = program.processor?;
             let key = self.open(&program.id.to_bytes(), &processor.restricted_key?)?;
             Some((processor.account_id, TransferClient { api_base: processor.api_base, key }))
         });
-        let none = || TransferResponse::NotSent("there is no key to ask the processor with".to_owned());
-        let (account, processor) = asked.ok_or_else(none)?;
+        let none = || TransferResponse::NotSent("no API key of the payment processor is set".to_owned());
+        let (account, processor) = connection.ok_or_else(none)?;
         let first = &order.payout.asking.of;
         if first.is_some() && *first != account {
-            let why = "another account of the processor was asked for it, and has not answered";
+            let why = "the transfer was requested from another processor account, which has not answered";
             return Err(TransferResponse::NotSent(why.to_owned()));
         }
         Ok(processor)
@@ -612,7 +614,7 @@ impl PayoutGateway for AffiliateService {
     async fn transfer(&self, order: &TransferRequest) -> TransferResponse {
         let processor = match self.transfer_client_for(order).await {
             Ok(processor) => processor,
-            Err(told) => return told,
+            Err(response) => return response,
         };
         let mut headers = processor.headers();
         headers.push(("content-type", "application/x-www-form-urlencoded".to_owned()));
@@ -636,13 +638,16 @@ impl PayoutGateway for AffiliateService {
         for order in orders {
             processors.push(self.transfer_client_for(order).await);
         }
-        // The run of all of them is one, and so is its program.
+        // All orders belong to one run, and so to one program.
         if let (Some(Ok(processor)), Some(order)) = (processors.iter().find(|one| one.is_ok()), orders.first()) {
             let wanted = orders.iter().map(|order| order.payout.id).collect();
             lookup = self.look_up_run((order.payout.account, order.payout.run), processor, wanted).await;
         }
-        let told = orders.iter().zip(processors);
-        told.map(|(order, processor)| processor.map_or_else(|told| told, |_| lookup.response_for(order.payout.id)))
+        let pairs = orders.iter().zip(processors);
+        pairs
+            .map(|(order, processor)| {
+                processor.map_or_else(|response| response, |_| lookup.response_for(order.payout.id))
+            })
             .collect()
     }
 }
@@ -657,8 +662,8 @@ mod tests {
         let unanswered = |text: &str| TransferResponse::NoResponse(text.to_owned());
         for (status, body, wanted) in [
             (200, r#"{"id":"tr_1","object":"transfer"}"#, TransferResponse::Created("tr_1".to_owned())),
-            (200, "{", unanswered("the answer has no id")),
-            (200, r#"{"id":""}"#, unanswered("the answer has no id")),
+            (200, "{", unanswered("the response has no id")),
+            (200, r#"{"id":""}"#, unanswered("the response has no id")),
             (
                 400,
                 r#"{"error":{"code":"balance_insufficient","message":"too little"}}"#,

@@ -1,53 +1,53 @@
-//! The host of a program's portal: at or below a domain that the account has verified, as long as that is so.
+//! Portal host: a host at or below a domain that the account has verified.
 //!
-//! A host is judged when it is set and whenever it is used: it ends with the domain, whether that was deleted, lost its
-//! records or went to another account, and comes back with it.
+//! The host is checked when it is set and at each use. It stops working when the domain is deleted, loses its records
+//! or moves to another account, and works again when the domain does.
 
 use mail::address::DomainName;
-use mail::affiliate::origin;
 use mail::affiliate::program::AffiliateProgram;
+use mail::affiliate::web_origin;
 use mail::domain::{DomainState, SendingDomain};
+use mail::domain_setup::RETURN_PATH_LABEL;
 use mail::id::AccountId;
-use mail::setup::RETURN_PATH_LABEL;
 use store::affiliate::program;
 use store::engine::ReadError;
 use thiserror::Error;
 
-use crate::office::AffiliateService;
+use crate::service::AffiliateService;
 
-/// The labels that a host may have: each is looked up among the domains.
+/// Maximum labels of a host: each parent is looked up among the domains.
 const LABELS_MAX: usize = 12;
-/// The first label of the host where policies for mail lie (RFC 8461 3.3).
+/// First label of the host of MTA-STS policies (RFC 8461 3.3).
 const POLICY_LABEL: &str = "mta-sts";
 
-/// Why a host is not the portal's.
+/// Why a host cannot be the portal's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PortalHostError {
-    /// No domain of the account's covers it.
+    /// No verified domain of the account covers the host.
     #[error("must be at or below a verified domain of the account; verify the domain first")]
     Unverified,
-    /// It is the service's.
+    /// The host belongs to the service.
     #[error("is a host of this service; choose a host of your own")]
     Service,
-    /// Tracking links lead there.
+    /// Tracking links use this host.
     #[error("is a tracking host; choose another host below your domain")]
     Tracking,
-    /// Bounces come back there.
+    /// Bounces are sent to this host.
     #[error("is a return path (`rp`); choose another host below your domain")]
     ReturnPath,
-    /// Policies for mail lie there.
+    /// MTA-STS policies are served there.
     #[error("is the host of an MTA-STS policy; choose another host below your domain")]
     Policy,
-    /// Mail comes in there.
-    #[error("takes in mail; choose another host below your domain")]
+    /// The host receives mail.
+    #[error("receives mail; choose another host below your domain")]
     Inbound,
-    /// It is none that a browser asks for.
-    #[error("is no host of a website; use up to 12 labels of letters, digits and hyphens")]
+    /// The host cannot be a website's.
+    #[error("is not a valid website host; use up to 12 labels of letters, digits and hyphens")]
     Malformed,
 }
 
 impl AffiliateService {
-    /// Judges a host for the portal of an account's program.
+    /// Checks a host for the portal of an account's program. The inner error is the reason why it is refused.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -62,7 +62,7 @@ impl AffiliateService {
         if self.is_of_service(host) {
             return Ok(Err(PortalHostError::Service));
         }
-        // The nearest verified domain covers it; what stands above may have put a host of its own there.
+        // The nearest verified domain covers the host; any verified domain above may use the host itself.
         let (mut covering, mut next) = (None, Some(host.clone()));
         while let Some(name) = next {
             if let Some(domain) = store::domain::find_by_name(self.store(), &name).await?
@@ -78,15 +78,15 @@ impl AffiliateService {
         Ok(if covering == Some(account) { Ok(()) } else { Err(PortalHostError::Unverified) })
     }
 
-    /// Whether a host is one of the service's own, by which its mail, its API and its pages are known.
+    /// True if the host is one of the service's own, for mail, API or pages.
     fn is_of_service(&self, host: &DomainName) -> bool {
-        let base = self.hall.base_url().and_then(origin::host_of);
+        let base = self.hall.base_url().and_then(web_origin::host_of);
         base.is_some_and(|base| base.eq_ignore_ascii_case(host.as_str()))
             || self.hall.domains().facts().is_service_host(host)
             || self.hall.service_domain().as_ref() == Some(host)
     }
 
-    /// The host of a program's portal, if it has one that holds.
+    /// Returns the host of a program's portal, if it is usable.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -95,7 +95,7 @@ impl AffiliateService {
         Ok(self.check_portal_host(program.account, host).await?.ok().map(|()| host.clone()))
     }
 
-    /// Why the host of a program's portal does not hold, if it has one that does not.
+    /// Returns why a program's portal host is not usable, if so.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -104,7 +104,7 @@ impl AffiliateService {
         Ok(self.check_portal_host(program.account, host).await?.err())
     }
 
-    /// Another account's program that has a host which is not its own any more.
+    /// Returns another account's program that still has this host, but may no longer use it.
     pub(crate) async fn former_program_of_host(
         &self,
         account: AccountId,
@@ -118,7 +118,7 @@ impl AffiliateService {
     }
 }
 
-/// What a verified domain at or above a host has there itself.
+/// Returns what a verified domain at or above the host already uses it for.
 fn host_error_by_domain(domain: &SendingDomain, host: &DomainName) -> Option<PortalHostError> {
     let below = host.as_str().strip_suffix(domain.name.as_str()).and_then(|rest| rest.strip_suffix('.'));
     if domain.delivery.tracking_host.as_ref() == Some(host) {

@@ -1,4 +1,4 @@
-//! A partner's payouts, as the portal shows them: a list, and each one's receipt.
+//! A partner's payouts in the portal: a list, and a receipt for each.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,26 @@ use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{adjustment, commission, payout};
 use store::engine::ReadError;
 
-use crate::letters::PayoutEmailDetails;
-use crate::office::AffiliateService;
-use crate::payouts::show::{PayoutPage, PayoutQuery, PayoutView};
-use crate::refusal::AffiliateError;
+use crate::error::AffiliateError;
+use crate::partner_emails::PayoutEmailDetails;
+use crate::payouts::view::{PayoutPage, PayoutQuery, PayoutView};
+use crate::service::AffiliateService;
 
-/// Lines that a receipt shows.
+/// Maximum lines of a receipt.
 pub const LINES_MAX: usize = 500;
-/// Corrections in one currency that are summed; a partner has a handful.
+/// Maximum adjustments that are summed per currency.
 const ADJUSTMENTS_MAX: usize = 500;
 
-/// A payout, and what it is made of.
+/// A payout with its lines.
 #[derive(Debug, Clone)]
 pub struct Receipt {
-    /// The payout.
     pub shown: PayoutView,
-    /// The first of its lines, with what each came to in it.
+    /// Its first lines, each with its amount in this payout.
     pub lines: Vec<(Commission, i64)>,
 }
 
 impl AffiliateService {
-    /// A page of a partner's payouts, newest first. Drafts are the program's own affair, and left out.
+    /// Lists a partner's payouts, newest first, without drafts.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -41,11 +40,11 @@ impl AffiliateService {
         wanted: ListPageRequest,
     ) -> Result<PayoutPage, AffiliateError> {
         let statuses = vec![PayoutStatus::Processing, PayoutStatus::Paid, PayoutStatus::Failed];
-        let wish = PayoutQuery { statuses, partner: Some(partner.id), run: None };
-        Ok(self.ledger().list_payouts(partner.account, &wish, wanted).await?)
+        let query = PayoutQuery { statuses, partner: Some(partner.id), run: None };
+        Ok(self.ledger().list_payouts(partner.account, &query, wanted).await?)
     }
 
-    /// A payout of a partner, and the first lines of it; none when it is not the partner's.
+    /// Returns a payout with its first lines; `None` if it is not the partner's, or a draft.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -67,7 +66,7 @@ impl AffiliateService {
         Ok(Some(Receipt { shown, lines }))
     }
 
-    /// What is to be taken off, or added to, a partner's next payouts: refunds that came after a payout.
+    /// Returns the adjustments that the partner's next payouts net, by currency: refunds after a payout.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -88,7 +87,7 @@ impl AffiliateService {
         Ok(owed)
     }
 
-    /// What a letter tells of a payout.
+    /// Returns what an email reports of a payout.
     pub(crate) async fn payout_email_details(
         &self,
         partner: &Partner,

@@ -1,4 +1,4 @@
-//! What a partner changes about its postbacks: a new secret.
+//! Postback settings of a partner: rotation of the secret.
 
 use mail::affiliate::partner::Partner;
 use mail::event::EventKind;
@@ -6,15 +6,15 @@ use mail::id::{AccountId, PartnerId};
 use store::affiliate::partner;
 use store::engine::Batch;
 
-use crate::office::{AffiliateService, CommitResult, TRIES_MAX};
+use crate::error::{AffiliateError, ConflictReason};
 use crate::partners::PartnerView;
-use crate::refusal::{AffiliateError, ConflictReason};
+use crate::service::{AffiliateService, CommitResult, TRIES_MAX};
 
 impl AffiliateService {
-    /// Gives a partner's postbacks a new secret, which is shown now and to the partner never again.
+    /// Replaces the secret of a partner's postbacks and returns the new one. It is not shown to the partner again.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// `NotFound`; `Changed` after too many conflicts; the store failed.
     pub async fn rotate_postback_secret(
         &self,
         (account, id): (AccountId, PartnerId),

@@ -1,24 +1,23 @@
-//! A partner's account at the processor, as `account.updated` tells and `GET /v1/accounts/{id}` answers.
+//! Connected account of a partner, from `account.updated` and `GET /v1/accounts/{id}`.
 
-use super::as_of::StateVersion;
-use super::reading::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::json_reader::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::state_version::StateVersion;
 
-/// A connected account. All of it is state.
+/// A connected account; all fields are state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectedAccount {
-    /// The processor's id: a partner's destination.
+    /// The processor's id, which is the partner's payout destination.
     pub id: String,
-    /// Whether money can be transferred to it.
+    /// True if it can receive transfers.
     pub takes_transfers: bool,
-    /// As of when this holds.
     pub as_of: StateVersion,
 }
 
 impl ConnectedAccount {
-    /// Reads an account that was asked for.
+    /// Parses a fetched account.
     ///
     /// # Errors
-    /// A field that matters cannot be read.
+    /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }

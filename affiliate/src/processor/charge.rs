@@ -1,49 +1,45 @@
-//! A charge, as `charge.refunded`, `.succeeded` and `.updated` tell and `GET /v1/charges` answers.
+//! Charge, from `charge.refunded`, `charge.succeeded`, `charge.updated` and `GET /v1/charges`.
 
 use mail::affiliate::money::Currency;
 
-use super::as_of::StateVersion;
 use super::dispute::ChargeDispute;
-use super::marks::ReferralMetadata;
-use super::reading::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::json_reader::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::metadata::ReferralMetadata;
 use super::refund::{ChargeFigure, Refund};
+use super::state_version::StateVersion;
 
-/// A charge. All of it is state: `amount_refunded` is what was refunded so far.
+/// A charge; all fields are state, and `amount_refunded` is the total refunded so far.
 ///
-/// Of two accounts of one second, the one that tells more refunded is the newer ([`Charge::figure`] orders them).
+/// Of two versions in the same second, the one with the higher refunded total is newer (see [`Charge::figure`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Charge {
-    /// The processor's id.
     pub id: String,
-    /// The payment intent, by which an invoice of the later shape is found.
+    /// The payment intent, which leads to the invoice in API versions since Basil.
     pub payment_intent: Option<String>,
-    /// The invoice, in the earlier shape.
+    /// The invoice, in API versions before Basil.
     pub invoice: Option<String>,
-    /// Whose it is.
     pub customer: Option<String>,
-    /// What was charged: all of it is refunded when `amount_refunded` comes to it.
+    /// Charged amount in minor units; the charge is fully refunded when `amount_refunded` reaches it.
     pub amount: i64,
-    /// What was refunded so far.
+    /// Total refunded so far, in minor units.
     pub amount_refunded: i64,
-    /// The currency of both; it may be another than the invoice's.
+    /// Currency of both amounts; may differ from the invoice's.
     pub currency: Currency,
-    /// Whether there ever was a dispute. Its status only a [`ChargeDispute`] tells.
+    /// True if the charge was ever disputed. The status is only in [`ChargeDispute`].
     pub is_disputed: bool,
-    /// What the metadata say.
     pub marks: ReferralMetadata,
-    /// Those of its refunds that stand in it.
+    /// Embedded refunds; may be incomplete.
     pub refunds: Vec<Refund>,
-    /// Its dispute, where that stands in it.
+    /// The embedded dispute, if expanded.
     pub dispute: Option<ChargeDispute>,
-    /// As of when this holds.
     pub as_of: StateVersion,
 }
 
 impl Charge {
-    /// Reads a charge that was asked for.
+    /// Parses a fetched charge.
     ///
     /// # Errors
-    /// A field that matters cannot be read.
+    /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }
@@ -67,13 +63,13 @@ impl Charge {
         })
     }
 
-    /// Whether nothing follows from it: nothing went back, nobody disputes it, and no flag excludes it.
+    /// True if the charge has no refund, no dispute and no exclusion flag.
     #[must_use]
     pub fn has_no_effect(&self) -> bool {
         self.amount_refunded == 0 && !self.is_disputed && !self.marks.excluded && self.refunds.is_empty()
     }
 
-    /// What is kept of it to know what was refunded.
+    /// Returns the refunded total with its version, for the stored state.
     #[must_use]
     pub fn figure(&self) -> ChargeFigure {
         ChargeFigure { as_of: self.as_of, refunded: self.amount_refunded }

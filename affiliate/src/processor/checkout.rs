@@ -1,50 +1,46 @@
-//! A checkout session, as `checkout.session.completed` and `.async_payment_succeeded` tell: where a person who came by a
-//! partner becomes a customer.
+//! Checkout session, from `checkout.session.completed` and `.async_payment_succeeded`: links a person referred by a
+//! partner to a customer.
 
 use jiff::Timestamp;
 use mail::affiliate::money::Currency;
 use mail::affiliate::sale::{Sale, SaleLine};
 
-use super::as_of::StateVersion;
-use super::marks::{ReferralHint, ReferralMetadata};
-use super::reading::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::json_reader::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::metadata::{ReferralHint, ReferralMetadata};
+use super::state_version::StateVersion;
 
-/// A checkout session that was completed.
+/// A completed checkout session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkout {
-    /// The processor's id of the session.
     pub id: String,
-    /// The customer; none for guests.
+    /// `None` for a guest checkout.
     pub customer: Option<String>,
-    /// Their address, in lower case.
+    /// Lowercase.
     pub email: Option<String>,
-    /// Whom they came by: the `client_reference_id`, then the metadata; and whether it is to earn nothing.
+    /// Hints in the order of `client_reference_id`, then metadata; and the exclusion flag.
     pub marks: ReferralMetadata,
-    /// The invoice, where there is one. With the payment intent it tells which payment paid it.
+    /// The invoice, if one was created. Together with the payment intent it shows which payment paid it.
     pub invoice: Option<String>,
-    /// The subscription, where one was begun.
+    /// The subscription, if one was started.
     pub subscription: Option<String>,
-    /// The payment, where one was made here.
+    /// The payment intent, if a payment was made in the session.
     pub payment_intent: Option<String>,
-    /// Whether it is paid by now; methods that take days complete first and pay later.
+    /// True if paid. Delayed payment methods complete first and pay later.
     pub is_paid: bool,
-    /// What was to be paid.
+    /// In minor units.
     pub total: Option<i64>,
-    /// The tax in it.
+    /// Tax included in `total`, in minor units.
     pub tax: i64,
-    /// The currency of both.
     pub currency: Option<Currency>,
-    /// When the session was begun.
     pub created_at: Option<Timestamp>,
-    /// As of when this holds.
     pub as_of: StateVersion,
 }
 
 impl Checkout {
-    /// Reads a session that was asked for.
+    /// Parses a fetched session.
     ///
     /// # Errors
-    /// A field that matters cannot be read.
+    /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }
@@ -68,9 +64,11 @@ impl Checkout {
         })
     }
 
-    /// The sale that it is by itself: paid, and by no invoice. It goes by the payment intent's id.
+    /// Returns the session as a sale of its own, if it is paid and has no invoice. The sale's id is the payment
+    /// intent's.
     ///
-    /// Whether such sales count, the program says. Sessions do not tell their products: it is one line of none.
+    /// The program's settings decide whether such sales count. Sessions do not list products, so the sale has one line
+    /// without a product.
     #[must_use]
     pub fn sale(&self) -> Option<Sale> {
         if !self.is_paid || self.invoice.is_some() {

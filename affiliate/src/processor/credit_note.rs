@@ -1,32 +1,29 @@
-//! A credit note, as `credit_note.created`, `.updated` and `.voided` tell: what was given back of an invoice after it was
-//! paid, by other ways than a refund.
+//! Credit note, from `credit_note.created`, `.updated` and `.voided`: amounts of a paid invoice returned other than by
+//! refund.
 
 use mail::affiliate::money::Currency;
 
-use super::as_of::{ObjectStage, StateVersion};
-use super::reading::{FieldProblem, JsonReadError, ProcessorJsonObject, ReadContext};
+use super::json_reader::{FieldProblem, JsonReadError, ProcessorJsonObject, ReadContext};
+use super::state_version::{ObjectStage, StateVersion};
 
-/// A credit note. State: a void one gives nothing back.
+/// A credit note; all fields are state, and a void one returns nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreditNote {
-    /// The processor's id.
     pub id: String,
-    /// The invoice.
     pub invoice: String,
-    /// The currency.
     pub currency: Currency,
-    /// What it gives back besides refunds: to the customer's balance, or outside of the processor. What it refunds is not
-    /// in it, since the charge counts that; nor is what it took off before the invoice was paid, since then less was paid.
+    /// Amount in minor units credited to the customer's balance or returned outside of the processor. Refunds are not
+    /// included, because the charge counts them. Credits before payment are not included, because the invoice's paid
+    /// amount is already lower.
     pub given_back: i64,
-    /// As of when this holds.
     pub as_of: StateVersion,
 }
 
 impl CreditNote {
-    /// Reads a credit note that was asked for.
+    /// Parses a fetched credit note.
     ///
     /// # Errors
-    /// A field that matters cannot be read.
+    /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }
@@ -48,7 +45,7 @@ fn given_back(object: &ProcessorJsonObject<'_>) -> Result<i64, JsonReadError> {
     let outside = object.non_negative_amount("out_of_band_amount")?.unwrap_or(0);
     let after_payment = match object.non_negative_amount("post_payment_amount")? {
         Some(amount) => amount,
-        // An older shape: a note is all one or all the other.
+        // API versions before `post_payment_amount`: a note is entirely before or after payment.
         None if object.text("type")?.as_deref() == Some("post_payment") => {
             object.required_non_negative_amount("total")?
         }
@@ -56,7 +53,7 @@ fn given_back(object: &ProcessorJsonObject<'_>) -> Result<i64, JsonReadError> {
     };
     let refunds = object.objects("refunds")?;
     let refunded = if refunds.is_empty() {
-        // The older shape has one refund, without its amount: it is what is not given back outside.
+        // API versions before `refunds`: one refund without an amount, which is all that is not out of band.
         let is_refunded = object.id("refund")?.is_some();
         if is_refunded { after_payment.saturating_sub(outside) } else { 0 }
     } else {

@@ -1,33 +1,29 @@
-//! A customer, as `customer.created` and `customer.updated` tell.
+//! Customer, from `customer.created` and `customer.updated`.
 
 use jiff::Timestamp;
 
-use super::as_of::StateVersion;
-use super::marks::ReferralMetadata;
-use super::reading::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::json_reader::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::metadata::ReferralMetadata;
+use super::state_version::StateVersion;
 
 /// A customer.
 ///
-/// A hint links a customer once, whichever account of it comes first; email and flag are state, the newest wins.
+/// A hint links the customer once, whichever version arrives first. Email and flag are state: the newest version wins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Customer {
-    /// The processor's id.
     pub id: String,
-    /// The address, in lower case.
+    /// Lowercase.
     pub email: Option<String>,
-    /// What the metadata say.
     pub marks: ReferralMetadata,
-    /// When it was made, where that is said.
     pub created_at: Option<Timestamp>,
-    /// As of when this holds.
     pub as_of: StateVersion,
 }
 
 impl Customer {
-    /// Reads a customer that was asked for.
+    /// Parses a fetched customer.
     ///
     /// # Errors
-    /// A field that matters cannot be read.
+    /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }

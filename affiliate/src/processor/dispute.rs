@@ -1,30 +1,25 @@
-//! A dispute of a charge, as `charge.dispute.*` tells.
+//! Dispute of a charge, from `charge.dispute.*`.
 
 use mail::affiliate::sale::DisputeState;
 
-use super::as_of::StateVersion;
-use super::reading::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::json_reader::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::state_version::StateVersion;
 
-/// A dispute of a charge. State; and that there was one, its end alone tells too.
+/// A dispute; all fields are state. Its last event alone also shows that there was one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChargeDispute {
-    /// The processor's id.
     pub id: String,
-    /// The charge.
     pub charge: Option<String>,
-    /// The payment intent.
     pub payment_intent: Option<String>,
-    /// How it stands.
     pub status: DisputeState,
-    /// As of when this holds.
     pub as_of: StateVersion,
 }
 
 impl ChargeDispute {
-    /// Reads a dispute that was asked for.
+    /// Parses a fetched dispute.
     ///
     /// # Errors
-    /// A field that matters cannot be read.
+    /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }
@@ -34,7 +29,7 @@ impl ChargeDispute {
             Some("warning_closed") => DisputeState::InquiryClosed,
             Some(status) if status.starts_with("warning_") => DisputeState::Inquiry,
             Some("won") => DisputeState::Won,
-            // The money is the customer's: lost before it began, or given back by a refund.
+            // The customer has the money: the dispute was lost, prevented by a refund, or closed by one.
             Some("lost" | "prevented" | "charge_refunded") => DisputeState::Lost,
             _ => DisputeState::Open,
         };

@@ -1,26 +1,26 @@
-//! An event: an envelope, and in it an object that became something.
+//! Webhook event: an envelope with an object.
 //!
-//! It is read in two steps. The envelope says whether the event is for us at all (its mode, its account, seen before), and
-//! names it in the list of those that failed; only then is the object read.
+//! Parsing has two steps. The envelope shows whether the event concerns the program (mode, account, already processed)
+//! and gives the id for the list of failed events. Only then is the object parsed.
 
 use jiff::Timestamp;
 use mail::affiliate::program::ProcessorMode;
 
 use super::account::ConnectedAccount;
-use super::as_of::StateVersion;
 use super::charge::Charge;
 use super::checkout::Checkout;
 use super::credit_note::CreditNote;
 use super::customer::Customer;
 use super::dispute::ChargeDispute;
 use super::invoice::{Invoice, InvoicePayment};
-use super::marks::MetadataKeys;
-use super::reading::{FieldProblem, JsonReadError, ProcessorJsonObject, ReadContext, body_error, json};
+use super::json_reader::{FieldProblem, JsonReadError, ProcessorJsonObject, ReadContext, body_error, json};
+use super::metadata::MetadataKeys;
 use super::refund::Refund;
+use super::state_version::StateVersion;
 use super::subscription::Subscription;
 use super::transfer::ReversedTransfer;
 
-/// The body of an event that nobody sent: an object as it was asked for, as of that time.
+/// Wraps a fetched object as the body of an event with the given time.
 #[must_use]
 pub fn synthesize_event(object: &str, (id, kind): (&str, &str), (at, mode): (Timestamp, ProcessorMode)) -> String {
     let quoted = serde_json::Value::from;
@@ -33,24 +33,24 @@ pub fn synthesize_event(object: &str, (id, kind): (&str, &str), (at, mode): (Tim
     )
 }
 
-/// An event, its object not read yet.
+/// An event whose object is not parsed yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WebhookEvent {
-    /// The processor's id: one event, however often it is sent.
+    /// The processor's id; equal for all deliveries of the event.
     pub id: String,
-    /// Its type: `invoice.paid`.
+    /// E.g. `invoice.paid`.
     pub kind: String,
-    /// When it was created, by the processor's clock, to the second.
+    /// The processor's time, in whole seconds.
     pub created: Timestamp,
-    /// Whether it is about real money, where that is said.
+    /// Live or test mode; `None` if absent.
     pub livemode: Option<bool>,
-    /// The connected account that it happened in; none for the endpoint's own.
+    /// The connected account of the event; `None` for the endpoint's own account.
     pub account: Option<String>,
-    /// The text of its object.
+    /// JSON of the object; `None` once it was dropped.
     object: Option<Box<str>>,
 }
 
-/// What an event tells.
+/// Content of an event, by kind of object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebhookFact {
     /// `checkout.session.completed`, `.async_payment_succeeded`
@@ -63,31 +63,31 @@ pub enum WebhookFact {
     InvoicePaid(Box<Invoice>),
     /// `invoice_payment.paid`
     InvoicePayment(InvoicePayment),
-    /// `charge.refunded`; `charge.succeeded` and `.updated`, whose flag excludes what it paid
+    /// `charge.refunded`; `charge.succeeded` and `.updated` if they carry an exclusion flag, a refund or a dispute
     Charge(Box<Charge>),
     /// `refund.created`, `.updated`, `.failed`, `charge.refund.updated`
     Refund(Refund),
     /// `credit_note.created`, `.updated`, `.voided`
     CreditNote(CreditNote),
-    /// `charge.dispute.created`, `.updated`, `.closed`, `.funds_withdrawn`, `.funds_reinstated`: an inquiry becomes a
-    /// dispute by an update
+    /// `charge.dispute.created`, `.updated`, `.closed`, `.funds_withdrawn`, `.funds_reinstated`: an update may turn an
+    /// inquiry into a dispute
     Dispute(ChargeDispute),
     /// `transfer.reversed`
     TransferReversed(ReversedTransfer),
     /// `account.updated`
     AccountUpdated(ConnectedAccount),
-    /// Anything else, by its type: nothing follows from it.
+    /// Any other type; it has no effect.
     Other(String),
 }
 
 impl WebhookEvent {
-    /// Reads the body of a webhook, or an event of a [`super::Page`]. Its signature is [`super::signature`]'s, its size the
-    /// caller's to bound.
+    /// Parses the body of a webhook, or an event of a [`super::ResponsePage`]. The caller verifies the signature
+    /// ([`super::signature`]) and bounds the size.
     ///
     /// # Errors
-    /// It is no JSON, or no event: without id, type or time.
+    /// The body is not JSON, has a reserved field name, or lacks id, type or time.
     pub fn read(body: &[u8]) -> Result<Self, JsonReadError> {
-        // It is kept when it fails, and others may make a tree of it.
+        // The body is stored if it fails, and may later be parsed into a tree.
         if mail::json::has_reserved_name(body) {
             return Err(body_error(FieldProblem::ReservedName));
         }
@@ -102,22 +102,22 @@ impl WebhookEvent {
         })
     }
 
-    /// How long the text of its object is.
+    /// Length of the object's JSON.
     #[must_use]
     pub fn object_bytes(&self) -> usize {
         self.object.as_ref().map_or(0, |object| object.len())
     }
 
-    /// The same without its object, which is read.
+    /// Drops the object's JSON after it was parsed.
     #[must_use]
     pub fn without_object(self) -> Self {
         Self { object: None, ..self }
     }
 
-    /// Reads its object.
+    /// Parses the object.
     ///
     /// # Errors
-    /// The object is of a kind that matters and cannot be read.
+    /// The object's type is used and a needed field is missing or invalid.
     pub fn read_fact(&self, keys: &MetadataKeys) -> Result<WebhookFact, JsonReadError> {
         let reading = &ReadContext { keys, as_of: StateVersion::event(&self.kind, self.created) };
         let object = || {
@@ -139,7 +139,7 @@ impl WebhookEvent {
             "charge.refunded" => WebhookFact::Charge(Box::new(Charge::of(&object()?, reading)?)),
             "charge.succeeded" | "charge.updated" => {
                 let charge = Charge::of(&object()?, reading)?;
-                // One is kept for each payment; those that say nothing new are not.
+                // Every payment has such an event; one without an effect needs no stored state.
                 if charge.has_no_effect() {
                     return Ok(WebhookFact::Other(self.kind.clone()));
                 }

@@ -1,4 +1,4 @@
-//! An invoice, as `invoice.paid` and `invoice.payment_succeeded` tell, and which payments paid it.
+//! Invoice, from `invoice.paid` and `invoice.payment_succeeded`, with the payments that paid it.
 
 mod line;
 mod payment;
@@ -7,48 +7,44 @@ use jiff::Timestamp;
 use mail::affiliate::sale::{Sale, SaleLine};
 
 pub use self::payment::{InvoicePayment, Payment};
-use super::as_of::{ObjectStage, StateVersion};
 use super::charge::Charge;
-use super::marks::ReferralMetadata;
-use super::reading::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::json_reader::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::metadata::ReferralMetadata;
+use super::state_version::{ObjectStage, StateVersion};
 
-/// A description is cut to so many characters.
+/// Maximum characters of a description.
 const DESCRIPTION_CHARS_MAX: usize = 200;
 
-/// An invoice. All of it is state, and most of a paid one never changes again.
+/// An invoice; all fields are state. Most fields of a paid invoice never change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invoice {
-    /// What the arithmetic needs of it.
     pub sale: Sale,
-    /// Whether it is paid. Who asks for invoices gets others too, and an attempt that pays a part only is told of as well.
+    /// True if paid. Lists contain unpaid invoices as well, and a partial payment also causes an event.
     pub is_paid: bool,
-    /// Whose it is.
     pub customer: Option<String>,
-    /// Their address, in lower case.
+    /// Lowercase.
     pub email: Option<String>,
-    /// The subscription that it is of.
     pub subscription: Option<String>,
-    /// What the subscription's metadata and its own say.
+    /// From the metadata of the subscription and of the invoice.
     pub marks: ReferralMetadata,
-    /// The payments that paid it, as far as it says.
+    /// The payments that paid the invoice, as far as it lists them.
     pub payments: Vec<Payment>,
-    /// Those of the payments' charges that stand in it in full.
+    /// Charges that are expanded in the payments.
     pub charges: Vec<Charge>,
-    /// What it is for, in the merchant's words.
+    /// The merchant's description.
     pub description: Option<String>,
-    /// Whether all of its lines stand in it. Of a long invoice only the first ten do, and the rest are asked for by
-    /// `GET /v1/invoices/{id}/lines`. A part of them says nothing of the whole: then `sale.lines` are none, and what it
-    /// earns goes by its total.
+    /// True if the invoice contains all its lines. A long invoice contains the first ten; the rest is fetched by `GET
+    /// /v1/invoices/{id}/lines`. Without all lines `sale.lines` is empty, and the commission is computed from the
+    /// total.
     pub has_all_lines: bool,
-    /// As of when this holds.
     pub as_of: StateVersion,
 }
 
 impl Invoice {
-    /// Reads an invoice that was asked for.
+    /// Parses a fetched invoice.
     ///
     /// # Errors
-    /// A field that matters cannot be read.
+    /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }
@@ -88,15 +84,16 @@ impl Invoice {
     }
 }
 
-/// Reads a line of an invoice that was asked for, by its place among all of them.
+/// Parses a fetched invoice line; `nth` is its index among all lines, for error messages.
 ///
 /// # Errors
-/// A field that matters cannot be read.
+/// A needed field is missing or invalid.
 pub fn invoice_line(json: &str, nth: usize) -> Result<SaleLine, JsonReadError> {
     line::read(&ProcessorJsonObject::of(json, &format!("data.object.lines.data[{nth}]"))?)
 }
 
-/// The tax in `total`. An empty list says nothing: processors send it beside a `tax` that is not zero.
+/// Returns the tax included in `total`. An empty list is ignored: processors send it along with a `tax` that is not
+/// zero.
 fn tax(object: &ProcessorJsonObject<'_>) -> Result<i64, JsonReadError> {
     for list in ["total_taxes", "total_tax_amounts"] {
         if let Some(tax) = object.sum(list, |_| true)? {
@@ -106,7 +103,8 @@ fn tax(object: &ProcessorJsonObject<'_>) -> Result<i64, JsonReadError> {
     Ok(object.amount("tax")?.unwrap_or(0))
 }
 
-/// When it was paid, by the processor's clock: an answer that does not say so was made at some time after.
+/// Returns the time of payment. A fetched invoice without that field was paid at an unknown time before, so its
+/// creation is used.
 fn paid_at(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Timestamp, JsonReadError> {
     if let Some(paid_at) = object.time("status_transitions.paid_at")? {
         return Ok(paid_at);
@@ -115,7 +113,7 @@ fn paid_at(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Resul
     Ok(created.unwrap_or(reading.as_of.at))
 }
 
-/// The charges that stand in it in full.
+/// Returns the charges that are expanded in the invoice.
 fn charges(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Vec<Charge>, JsonReadError> {
     let mut charges = Vec::new();
     let mut add = |holder: &ProcessorJsonObject<'_>, places: [&str; 2]| {

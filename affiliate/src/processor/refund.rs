@@ -1,5 +1,4 @@
-//! Refunds, one by one, as `refund.*` and `charge.refund.updated` tell; and what was refunded of a charge, by all that
-//! is known of it.
+//! Refunds, from `refund.*` and `charge.refund.updated`; and the refunded total of a charge from all that is known.
 
 use std::cmp::Ordering;
 
@@ -7,36 +6,30 @@ use jiff::Timestamp;
 use mail::affiliate::money::Currency;
 use serde::{Deserialize, Serialize};
 
-use super::as_of::StateVersion;
-use super::reading::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::json_reader::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::state_version::StateVersion;
 
-/// One refund. Its status is state; its amount never changes.
+/// A refund. Its status is state; its amount never changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refund {
-    /// The processor's id.
     pub id: String,
-    /// The charge.
     pub charge: Option<String>,
-    /// The payment intent.
     pub payment_intent: Option<String>,
-    /// How much.
+    /// In minor units.
     pub amount: i64,
-    /// The currency.
     pub currency: Option<Currency>,
-    /// Whether the money goes back, or may: pending, wanting something of the customer, succeeded. It does not, after all,
-    /// when it failed or was canceled.
+    /// True if the money is or may be returned (pending, requires action, succeeded); false if the refund failed or was
+    /// canceled.
     pub is_live: bool,
-    /// When it was made, where that is said.
     pub created_at: Option<Timestamp>,
-    /// As of when this holds.
     pub as_of: StateVersion,
 }
 
 impl Refund {
-    /// Reads a refund that was asked for.
+    /// Parses a fetched refund.
     ///
     /// # Errors
-    /// A field that matters cannot be read.
+    /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }
@@ -55,7 +48,7 @@ impl Refund {
         })
     }
 
-    /// What is kept of it to know what was refunded.
+    /// Returns the fields of the stored state.
     #[must_use]
     pub fn figure(&self) -> RefundFigure {
         let Self { as_of, created_at, amount, is_live, .. } = *self;
@@ -63,12 +56,11 @@ impl Refund {
     }
 }
 
-/// What a charge says of its refunds. The greater is the newer one: of one second, the one that says more.
+/// Refunded total that a charge reports. The greater is newer: within a second, the higher total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChargeFigure {
-    /// As of when.
     pub as_of: StateVersion,
-    /// How much was refunded so far.
+    /// Total refunded so far, in minor units.
     pub refunded: i64,
 }
 
@@ -85,27 +77,25 @@ impl PartialOrd for ChargeFigure {
     }
 }
 
-/// What one refund says. The greater is the newer one.
+/// State of one refund. The greater is newer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RefundFigure {
-    /// As of when.
     pub as_of: StateVersion,
-    /// When it was made, where that is said.
     pub created_at: Option<Timestamp>,
-    /// How much.
+    /// In minor units.
     pub amount: i64,
-    /// Whether the money goes back.
+    /// True if the money is or may be returned.
     pub is_live: bool,
 }
 
 impl RefundFigure {
-    /// When it was made; where nobody says so, when it was told of.
+    /// Returns the creation time, or the version's time if it is unknown.
     #[must_use]
     pub fn made_at(&self) -> Timestamp {
         self.created_at.unwrap_or(self.as_of.at)
     }
 
-    /// The newer of two that are told of one refund. That it says not when it was made does not hide that the other does.
+    /// Returns the newer of two states of one refund, with the creation time from either.
     #[must_use]
     pub fn newer(self, other: Self) -> Self {
         let (newer, older) = if self < other { (other, self) } else { (self, other) };
@@ -113,12 +103,12 @@ impl RefundFigure {
     }
 }
 
-/// What was refunded of a charge, by the newest that the charge says and the newest of each of its refunds.
+/// Computes the refunded total of a charge, from the newest total that it reports and the newest state of each refund.
 ///
-/// Some endpoints are told of charges, some of refunds, some of both, in any order. A charge counts what happened before
-/// it was told of, so its refunds add to it what is newer: those made since, less those that failed since. What happened
-/// in the charge's own second it may count or not: the more that is known to be refunded stands. So it
-/// is of a refund that does not say when it was made: the charge may count it.
+/// Some endpoints receive charges, some refunds, some both, in any order. A charge's total includes what happened
+/// before it was reported. So newer refunds are added: those created since, minus those that failed since. Within the
+/// charge's own second the total may or may not include a refund: then the higher known amount is used. The same
+/// applies to a refund without a creation time.
 #[must_use]
 pub fn refunded(charge: Option<ChargeFigure>, refunds: &[RefundFigure]) -> i64 {
     let live = refunds.iter().filter(|refund| refund.is_live);
@@ -187,25 +177,25 @@ mod tests {
             (Some(charge(20, 500)), vec![], 500),
             (Some(charge(20, 500)), vec![first], 500),
             (Some(charge(20, 500)), vec![first, second], 500),
-            // The charge is behind, or its refunds are.
+            // The charge is older than its refunds, or newer.
             (Some(charge(10, 300)), vec![first, second], 500),
             (Some(charge(10, 300)), vec![second], 500),
             (Some(charge(20, 500)), vec![first, failed], 300),
             (Some(charge(20, 500)), vec![failed], 300),
             (Some(charge(40, 300)), vec![first, failed], 300),
             (Some(charge(40, 300)), vec![first, second], 300),
-            // Refunded in the second in which it was charged, or told of.
+            // Refunded in the second of the charge or of its report.
             (Some(charge(10, 0)), vec![first], 300),
             (Some(charge(10, 300)), vec![first, refund("refund.created", 10, 10, 200)], 500),
             (Some(charge(20, 500)), vec![first, refund("refund.failed", 20, 20, 200)], 300),
-            // Nobody says when it was made: it counts once, whether the charge counts it or not.
+            // Unknown creation time: counted once, whether or not the charge includes it.
             (Some(charge(10, 300)), vec![undated("refund.created", 20, 300)], 300),
             (Some(charge(10, 0)), vec![undated("refund.created", 20, 300)], 300),
             (Some(charge(10, 300)), vec![first, undated("refund.created", 20, 200)], 500),
             (Some(charge(20, 500)), vec![first, undated("refund.failed", 30, 200)], 300),
             (Some(charge(40, 300)), vec![undated("refund.created", 20, 500)], 300),
             (None, vec![undated("refund.created", 20, 300)], 300),
-            // Nonsense is no panic.
+            // Implausible values must not panic.
             (Some(charge(0, i64::MAX)), vec![first], i64::MAX),
             (Some(charge(20, 100)), vec![failed], 0),
         ] {

@@ -1,54 +1,53 @@
-//! The processor's signature: whether a body is what it sent, and of now.
+//! Verification of the `Stripe-Signature` header: authenticity and age of a webhook body.
 //!
-//! `Stripe-Signature: t=1767261601,v1=<hex>,v1=<hex>,v0=<hex>`: each `v1` is HMAC-SHA256 by one secret over `t.body`;
-//! other schemes are passed over. There is a `v1` for each secret while one replaces another.
+//! `Stripe-Signature: t=1767261601,v1=<hex>,v1=<hex>,v0=<hex>`: each `v1` is the HMAC-SHA256 of `t.body` under one
+//! secret; other schemes are ignored. During a rotation there is one `v1` per secret.
 
 use aws_lc_rs::{constant_time, hmac};
 use jiff::Timestamp;
 use thiserror::Error;
 
-/// The header field.
+/// Name of the header field.
 pub const HEADER: &str = "Stripe-Signature";
-/// How far apart the signature's time and ours may be, in seconds.
+/// Maximum difference between the signature's time and the local clock, in seconds.
 pub const TOLERANCE_S: u64 = 300;
-/// A header is not longer.
+/// Maximum length of the header.
 const HEADER_BYTES_MAX: usize = 4_096;
-/// And has no more parts.
+/// Maximum number of parts.
 const PARTS_MAX: usize = 32;
-/// HMAC-SHA256.
+/// Length of an HMAC-SHA256.
 const TAG_BYTES: usize = 32;
-/// Seconds of the next thirty thousand years.
+/// Maximum digits of the time: enough for 30,000 years.
 const TIME_DIGITS_MAX: usize = 12;
 
-/// Why a body is not taken for the processor's.
+/// Why a signature is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SignatureError {
-    /// More bytes or parts than any sender needs.
+    /// Exceeds the limits on bytes or parts.
     #[error("the signature header is longer than {HEADER_BYTES_MAX} bytes or {PARTS_MAX} parts")]
     TooLong,
-    /// No `t`, two of them, or one that is no number of seconds.
-    #[error("the signature header has not one t with a number of seconds")]
+    /// No `t`, more than one, or not a number of seconds.
+    #[error("the signature header must have exactly one t with a number of seconds")]
     NoTime,
-    /// No `v1` that could be one.
     #[error("the signature header has no v1 of 64 hexadecimal digits")]
     NoSignature,
-    /// It was signed too long ago, or is of the future.
+    /// Signed too long ago, or in the future.
     #[error("the signature's time is {away_s} seconds away from now, more than {TOLERANCE_S}")]
     TimeOutOfTolerance {
-        /// How far.
+        /// The difference in seconds.
         away_s: u64,
     },
-    /// None of the signatures is by one of the secrets.
-    #[error("no signature is by one of the secrets that hold")]
+    /// No signature matches any of the secrets.
+    #[error("no signature matches a current webhook secret")]
     Mismatch,
 }
 
-/// Verifies a body by the header that came with it, and tells when it was signed.
+/// Verifies a body against its signature header, and returns the time of signing.
 ///
-/// `secrets` are those that hold now, two while one replaces another; an empty one signs nothing.
+/// `secrets` are the current ones, two during a rotation; empty secrets are ignored.
 ///
 /// # Errors
-/// It is not signed by one of the secrets, or not within [`TOLERANCE_S`] of `now`.
+/// See [`SignatureError`].
 pub fn verify<S: AsRef<str>>(
     header: &str,
     body: &[u8],
@@ -60,7 +59,7 @@ pub fn verify<S: AsRef<str>>(
     if away_s > TOLERANCE_S {
         return Err(SignatureError::TimeOutOfTolerance { away_s });
     }
-    // All are compared, whichever holds.
+    // All pairs are compared, so that the time taken does not depend on which one matches.
     let mut holds = false;
     for secret in secrets.iter().map(AsRef::as_ref).filter(|secret| !secret.is_empty()) {
         let ours = tag(secret, time, body);
@@ -71,7 +70,7 @@ pub fn verify<S: AsRef<str>>(
     if holds { Ok(signed_at) } else { Err(SignatureError::Mismatch) }
 }
 
-/// The header that a processor would send with this body: for those who play one.
+/// Returns the header that a processor would send with this body; for tests and simulators.
 #[must_use]
 pub fn sign(secret: &str, at: Timestamp, body: &[u8]) -> String {
     let time = at.as_second().to_string();
@@ -91,9 +90,9 @@ fn tag(secret: &str, time: &str, body: &[u8]) -> hmac::Tag {
     context.sign()
 }
 
-/// The parts of a header that matter.
+/// The parsed header.
 struct SignatureHeader<'a> {
-    /// The time as it is written: that is what was signed.
+    /// The time as written, because the signature covers this text.
     time: &'a str,
     signed_at: Timestamp,
     tags: Vec<[u8; TAG_BYTES]>,
@@ -150,7 +149,7 @@ mod tests {
         Timestamp::from_second(seconds).unwrap()
     }
 
-    /// Reckoned by `openssl dgst -sha256 -hmac whsec_new` of `1767261601.` and the body.
+    /// Expected value computed by `openssl dgst -sha256 -hmac whsec_new` of `1767261601.` and the body.
     #[test]
     fn a_signature_of_others() {
         let header = sign(NEW, at(1_767_261_601), BODY);

@@ -1,48 +1,42 @@
-//! A subscription, as `customer.subscription.created`, `.updated` and `.deleted` tell.
+//! Subscription, from `customer.subscription.created`, `.updated` and `.deleted`.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::as_of::{ObjectStage, StateVersion};
-use super::marks::ReferralMetadata;
-use super::reading::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::json_reader::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::metadata::ReferralMetadata;
+use super::state_version::{ObjectStage, StateVersion};
 
-/// A subscription. All of it is state.
+/// A subscription; all fields are state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
-    /// The processor's id.
     pub id: String,
-    /// Whose it is.
     pub customer: Option<String>,
-    /// How it stands.
     pub status: SubscriptionStatus,
-    /// When it was made.
     pub begun_at: Option<Timestamp>,
-    /// When it was over, of one that is; where it does not say that, as of when it is told.
+    /// End of the subscription; the version's time if the object has none. `None` while it is not over.
     pub over_at: Option<Timestamp>,
-    /// What the metadata say.
     pub marks: ReferralMetadata,
-    /// As of when this holds.
     pub as_of: StateVersion,
 }
 
-/// How a subscription stands.
+/// Status of a subscription, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubscriptionStatus {
-    /// In its trial: who has one tries, and does not pay yet.
+    /// In its trial: the customer does not pay yet.
     Trialing,
-    /// Neither: active, past due, paused, incomplete. It changes nothing, for only money converts.
+    /// Active, past due, paused or incomplete. Has no effect by itself, because only payments convert.
     Live,
-    /// Canceled, unpaid or incomplete for too long; or deleted.
+    /// Canceled, unpaid, expired incomplete, or deleted.
     Over,
 }
 
 impl Subscription {
-    /// Reads a subscription that was asked for.
+    /// Parses a fetched subscription.
     ///
     /// # Errors
-    /// A field that matters cannot be read.
+    /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }

@@ -1,25 +1,24 @@
-//! A transfer that was reversed, as `transfer.reversed` tells: a payout came back.
+//! Transfer: the response to a request for one, and its reversal (`transfer.reversed`).
 
 use mail::id::PayoutId;
 
-use super::as_of::StateVersion;
-use super::reading::{JsonReadError, ProcessorJsonObject, ReadContext, json};
+use super::json_reader::{JsonReadError, ProcessorJsonObject, ReadContext, json};
+use super::state_version::StateVersion;
 
-/// What is answered to an order of a transfer, as far as it can be read.
+/// Fields of the response to a transfer request; invalid ones are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TransferResponseBody {
-    /// The transfer's id.
     pub id: Option<String>,
-    /// The error's type: `idempotency_error`.
+    /// Type of the error, e.g. `idempotency_error`.
     pub kind: Option<String>,
-    /// The error's code: `balance_insufficient`.
+    /// Code of the error, e.g. `balance_insufficient`.
     pub code: Option<String>,
-    /// What the error says.
+    /// Message of the error.
     pub message: Option<String>,
 }
 
 impl TransferResponseBody {
-    /// Reads an answer; of one that is no JSON there is nothing.
+    /// Parses a response; returns no fields if it is not a JSON object.
     #[must_use]
     pub fn read(body: &[u8]) -> Self {
         let Ok(answer) = json(body).and_then(|text| ProcessorJsonObject::of(text, "")) else {
@@ -35,30 +34,29 @@ impl TransferResponseBody {
     }
 }
 
-/// A transfer of which something was reversed. State: `amount_reversed` is all that was so far.
+/// A reversed transfer; all fields are state, and `amount_reversed` is the total so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReversedTransfer {
-    /// The processor's id: a payout's `processor_transfer_id`.
+    /// The processor's id, stored as a payout's `processor_transfer_id`.
     pub id: String,
-    /// Its group: the payout run.
+    /// `transfer_group`: the payout run.
     pub group: Option<String>,
-    /// The payout that it names itself (`metadata.payout_id`).
+    /// From `metadata.payout_id`.
     pub payout: Option<PayoutId>,
-    /// What was transferred.
+    /// In minor units.
     pub amount: i64,
-    /// What came back of it.
+    /// Total reversed so far, in minor units.
     pub amount_reversed: i64,
-    /// Whether all of it came back.
+    /// True if the whole amount was reversed.
     pub is_whole: bool,
-    /// As of when this holds.
     pub as_of: StateVersion,
 }
 
 impl ReversedTransfer {
-    /// Reads a transfer that was asked for.
+    /// Parses a fetched transfer.
     ///
     /// # Errors
-    /// A field that matters cannot be read.
+    /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }

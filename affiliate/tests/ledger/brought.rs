@@ -1,11 +1,11 @@
-//! Whom each link brought: every referral is counted once, and once more when it pays first.
+//! Referral counts by link: each referral counts once as a lead, and once as a customer at its first payment.
 
-use affiliate::office::no_extension;
 use affiliate::referrals::{PartnerSelector, ReferralDraft};
+use affiliate::service::no_extension;
 use mail::affiliate::partner::{PartnerLink, PartnerLinkToken};
 use mail::affiliate::referral::ReferralCounts;
 use mail::id::{PartnerId, PartnerLinkId};
-use store::affiliate::brought::ReferralCountsByLink;
+use store::affiliate::referral_counts::ReferralCountsByLink;
 use store::affiliate::{partner_link, sums};
 use store::engine::Batch;
 
@@ -27,7 +27,7 @@ impl World {
         partner_link::list(self.store(), self.account, partner).await.unwrap()
     }
 
-    /// Another link of Ada's.
+    /// Creates a further link of Ada's.
     async fn link(&self, token: &str) -> PartnerLinkId {
         let (now, token) = (self.clock.now(), PartnerLinkToken::parse(token).unwrap());
         let free = partner_link::find_free_token(self.store(), self.account, &token, now).await.unwrap().unwrap();
@@ -44,7 +44,7 @@ impl World {
         self.ledger.refer(self.account, &draft, &no_extension).await.unwrap();
     }
 
-    /// Makes what lies beside the sums a part of them.
+    /// Folds pending changes into the sums.
     async fn fold(&self, partner: PartnerId) -> bool {
         let whose = (self.account, partner);
         let (kept, mut batch) =
@@ -66,7 +66,7 @@ async fn each_link_says_whom_it_brought() {
     world.refer(PartnerSelector::Id(world.ada), "edsger@example.net").await;
     let session = checkout("cs_1", Some("cus_1"), &visit.to_string());
     world.tell("checkout.session.completed", 13, session).await;
-    // A second invoice, and one that is heard of twice, make no second customer; nor does a refund make it none.
+    // A second invoice, or one delivered twice, adds no customer, and a refund removes none.
     for number in [1, 2, 1] {
         world.hear(&world.paid(&format!("in_{number}"), "cus_1", (10_000, 14))).await;
     }

@@ -1,8 +1,8 @@
-//! What the owner and the API do.
+//! Manual operations of the owner and the API.
 
+use affiliate::error::{AffiliateError, ConflictReason};
 use affiliate::ledger::ReferralDecision;
-use affiliate::office::no_extension;
-use affiliate::refusal::{AffiliateError, ConflictReason};
+use affiliate::service::no_extension;
 use mail::affiliate::commission::{Commission, ReversalReason};
 use mail::affiliate::referral::{ReferralStatus, ReviewStatus};
 use mail::event::{Event, EventKind};
@@ -40,13 +40,13 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_manual_reversal_is_the_sellers_alone_and_fraud_is_both() {
+async fn a_manual_reversal_keeps_the_recruiters_share_and_a_fraud_reversal_does_not() {
     let (world, _) = sold().await;
     let line = world.line_of(2_000).await;
     assert_eq!(world.reverse(line, ReversalReason::Manual).await.unwrap().status.word(), "reversed");
     let manual = ["in_1/1 2000 of 10000 reversed manual", "in_1/2 500 of 10000 pending"];
     assert_eq!(world.outline().await, manual);
-    // Again, for whatever reason, it stays.
+    // A second reversal changes nothing, whatever its reason.
     world.reverse(line, ReversalReason::Fraud).await.unwrap();
     assert_eq!(world.outline().await, manual);
     assert_eq!(world.reinstate(line).await.unwrap().status.word(), "pending");
@@ -58,7 +58,7 @@ async fn a_manual_reversal_is_the_sellers_alone_and_fraud_is_both() {
 }
 
 #[tokio::test]
-async fn what_was_not_taken_back_is_not_brought_back() {
+async fn a_commission_that_is_not_reversed_cannot_be_reinstated() {
     let (world, _) = sold().await;
     let line = world.line_of(2_000).await;
     let refused = world.reinstate(line).await;
@@ -93,11 +93,11 @@ async fn a_rejected_referral_earns_nothing_until_it_is_allowed() {
     world.audit().await;
 }
 
-/// All orders of three.
+/// All permutations of three.
 const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
 #[tokio::test]
-async fn what_was_waived_is_that_dispute_and_no_other() {
+async fn reinstating_waives_only_the_known_disputes() {
     let named = |id: &str, status: &str| {
         let mut dispute = dispute("in_1", status);
         dispute["id"] = json!(id);
@@ -109,7 +109,7 @@ async fn what_was_waived_is_that_dispute_and_no_other() {
         world.tell("charge.dispute.closed", 30, named("dp_1", "lost")).await;
         let line = world.line_of(2_000).await;
         world.reinstate(line).await.unwrap();
-        // The same dispute again, and again.
+        // Repeated events of the waived dispute.
         world.tell("charge.dispute.updated", 40, named("dp_1", "lost")).await;
         assert_eq!(world.outline().await[0], "in_1/1 2000 of 10000 pending");
         let facts = [
@@ -128,17 +128,17 @@ async fn what_was_waived_is_that_dispute_and_no_other() {
 }
 
 #[tokio::test]
-async fn what_was_waived_is_that_refund_and_no_other() {
+async fn reinstating_waives_only_the_known_refunds() {
     for order in ORDERS {
         let (world, _) = sold().await;
         world.tell("charge.refunded", 20, charge("in_1", 10_000, 10_000)).await;
         let line = world.line_of(2_000).await;
         world.reinstate(line).await.unwrap();
-        // What was told late of the time before is none of a new one.
+        // A late event about the time before the waiver does not count as a new refund.
         world.tell("charge.refunded", 15, charge("in_1", 10_000, 2_000)).await;
         let stands = "in_1/1 1600 of 8000 pending";
         assert_eq!(world.outline().await[0], stands);
-        // Nor is the same, told again.
+        // Neither does a repeated event.
         world.tell("charge.refunded", 25, charge("in_1", 10_000, 10_000)).await;
         assert_eq!(world.outline().await[0], stands);
         let facts = [
@@ -155,7 +155,7 @@ async fn what_was_waived_is_that_refund_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_part_and_then_all_in_one_second() {
+async fn a_partial_and_a_full_refund_within_one_second() {
     let (world, _) = sold().await;
     world.tell("charge.refunded", 20, charge("in_1", 10_000, 2_500)).await;
     assert_eq!(world.outline().await[0], "in_1/1 1500 of 7500 pending");
@@ -165,7 +165,7 @@ async fn a_part_and_then_all_in_one_second() {
 }
 
 #[tokio::test]
-async fn what_nobody_was_told_of_is_found() {
+async fn the_audit_finds_missing_and_duplicate_events() {
     let (world, referral) = sold().await;
     world.audit().await;
     let line = world.line_of(2_000).await;
@@ -178,7 +178,7 @@ async fn what_nobody_was_told_of_is_found() {
     store::event::delete(&mut batch, world.account, line.into(), events[0].id);
     world.store().commit(batch).await.unwrap();
     assert_eq!(broken().await, [("I10", line.to_string())]);
-    // Nor is anybody to be told twice.
+    // A duplicate event is a violation as well.
     let mut batch = Batch::progress();
     let converted = store::event::list(world.store(), world.account, referral, 10).await.unwrap();
     let converted = converted.into_iter().find(|event| event.kind == EventKind::ReferralConverted).unwrap();
@@ -188,7 +188,7 @@ async fn what_nobody_was_told_of_is_found() {
     }
     world.store().commit(batch).await.unwrap();
     assert_eq!(broken().await, [("I10", referral.to_string())]);
-    // What is not kept any more cannot be asked for.
+    // Beyond the event retention, a missing event is no violation.
     let mut batch = Batch::progress();
     store::event::delete(&mut batch, world.account, referral.into(), again);
     store::event::delete(&mut batch, world.account, line.into(), once);

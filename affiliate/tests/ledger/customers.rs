@@ -1,9 +1,9 @@
-//! A person whom the processor knows as several customers: a payment link makes a new one for each checkout. All of them
-//! are one referral (completions-affiliate.md 2.2).
+//! A person with several customer ids at the processor: a payment link creates a customer per checkout. All of them
+//! belong to one referral (completions-affiliate.md 2.2).
 
 use affiliate::ledger::ReferralDecision;
-use affiliate::office::no_extension;
 use affiliate::referrals::{PartnerSelector, ReferralDraft};
+use affiliate::service::no_extension;
 use mail::affiliate::referral::{CUSTOMERS_MAX, ReferralBlock, ReferralStatus};
 use mail::id::ReferralId;
 use serde_json::json;
@@ -13,7 +13,7 @@ use super::world::World;
 
 const PERSON: &str = "lin@example.org";
 
-/// A lead whose first customer is linked and has paid once.
+/// Creates a lead whose first customer is linked and has paid once.
 async fn begun() -> (World, ReferralId) {
     let world = World::new().await;
     let lead = world.lead(PERSON, Some("cus_1")).await;
@@ -21,7 +21,7 @@ async fn begun() -> (World, ReferralId) {
     (world, lead.id)
 }
 
-/// Both customers are the referral's, and what both paid earns.
+/// Checks that both customers belong to the referral, and that both of their payments earn.
 async fn expect_both(world: &World, id: ReferralId) {
     let one = world.referral(id).await;
     assert_eq!((one.customer.as_deref(), one.later_customers.as_slice()), (Some("cus_1"), &["cus_2".to_owned()][..]));
@@ -40,7 +40,7 @@ async fn expect_both(world: &World, id: ReferralId) {
 #[tokio::test]
 async fn a_second_customer_is_linked_by_its_session() {
     let (world, id) = begun().await;
-    // The cookie is long over by then: who was linked once stays.
+    // The attribution window has ended by then, but a linked referral accepts further customers.
     world.advance_days(90);
     let after = 90 * 86_400;
     let session = checkout("cs_2", Some("cus_2"), &id.to_string());
@@ -92,7 +92,7 @@ async fn a_second_customer_is_linked_by_the_address_that_is_claimed() {
     paid["customer_email"] = json!("Lin@example.org");
     world.tell("invoice.paid", 20, paid).await;
     expect_both(&world, id).await;
-    // Or when the address is told of only afterwards.
+    // The email may also arrive later.
     let (world, id) = begun().await;
     world.hear(&world.paid("in_2", "cus_2", (5_000, 20))).await;
     world.tell("customer.updated", 30, json!({"id": "cus_2", "email": PERSON})).await;
@@ -115,17 +115,17 @@ async fn a_second_customer_is_linked_by_the_api_whichever_partner_is_named() {
         assert_eq!(told.referral.later_customers, ["cus_2"]);
     }
     expect_both(&world, id).await;
-    // A lead that was told of without a customer takes the one that is named later.
+    // A lead without a customer accepts the one named later.
     let lead = world.lead("ono@example.org", None).await;
     let told = world.lead("ono@example.org", Some("cus_3")).await;
     assert_eq!((told.id, told.customer.as_deref()), (lead.id, Some("cus_3")));
-    // One that is another person's stays that one's.
+    // A customer of another person's referral stays there.
     assert_eq!(world.lead("ono@example.org", Some("cus_1")).await.id, id);
     world.audit().await;
 }
 
 #[tokio::test]
-async fn what_all_customers_did_says_where_the_person_stands() {
+async fn the_status_of_a_person_depends_on_all_its_customers() {
     let (world, id) = begun().await;
     let session = checkout("cs_2", Some("cus_2"), &id.to_string());
     world.tell("checkout.session.completed", 15, session).await;
@@ -145,14 +145,14 @@ async fn what_all_customers_did_says_where_the_person_stands() {
     assert_eq!(world.referral(id).await.status, ReferralStatus::Active);
     world.tell("customer.subscription.deleted", 40, gone("sub_2", "cus_2", 40)).await;
     assert_eq!(world.referral(id).await.status, ReferralStatus::Cancelled);
-    // The owner's word counts for all that they bought.
+    // The owner's decision applies to the purchases of all customers.
     world.ledger.decide_referral((world.account, id), ReferralDecision::Reject, None, &no_extension).await.unwrap();
     assert!(world.lines().await.iter().all(|line| line.status.word() == "reversed"));
     world.audit().await;
 }
 
 #[tokio::test]
-async fn who_had_paid_as_another_customer_is_no_new_one() {
+async fn a_person_who_had_paid_as_another_customer_is_an_existing_customer() {
     let (world, id) = begun().await;
     world.hear(&world.paid("in_0", "cus_0", (5_000, -500))).await;
     let session = checkout("cs_0", Some("cus_0"), &id.to_string());
@@ -163,7 +163,7 @@ async fn who_had_paid_as_another_customer_is_no_new_one() {
 }
 
 #[tokio::test]
-async fn the_customers_of_one_person_are_bounded() {
+async fn the_number_of_customers_of_one_person_is_limited() {
     let (world, id) = begun().await;
     for number in 2..=CUSTOMERS_MAX + 1 {
         let session = checkout("cs", Some(&format!("cus_{number}")), &id.to_string());

@@ -1,4 +1,4 @@
-//! Each row of the table of completions-affiliate.md 2.2, by itself.
+//! One test per row of the table in completions-affiliate.md 2.2.
 
 use affiliate::ledger::IngestOutcome;
 use mail::affiliate::referral::{ReferralBlock, ReferralStatus};
@@ -20,7 +20,7 @@ async fn an_invoice_of_a_linked_customer_converts_and_earns() {
     let referral = world.referral(lead.id).await;
     assert_eq!((referral.status, referral.revenue_cents), (ReferralStatus::Active, 10_000));
     assert_eq!(referral.converted_at, Some(world.second(10)));
-    // The same invoice by its other event is the same result.
+    // The same invoice in another event type has no further effect.
     let again = invoice("in_1", "cus_1", (10_000, world.start + 10));
     world.tell("invoice.payment_succeeded", 11, again).await;
     world.hear(&world.paid("in_2", "cus_1", (1_000, 20))).await;
@@ -47,14 +47,14 @@ async fn an_invoice_finds_its_lead_by_address_or_metadata() {
     assert_eq!(world.referral(by_email.id).await.customer.as_deref(), Some("cus_1"));
     assert_eq!(world.referral(by_metadata.id).await.customer.as_deref(), Some("cus_2"));
     assert_eq!((world.lines().await.len(), world.paying(world.ada).await), (4, 2));
-    // A stranger's invoice earns nothing, and is kept.
+    // An invoice without a referral earns nothing; its state is stored.
     world.hear(&world.paid("in_3", "cus_3", (10_000, 12))).await;
     assert_eq!(world.lines().await.len(), 4);
     world.audit().await;
 }
 
 #[tokio::test]
-async fn a_checkout_links_and_brings_what_was_paid_since() {
+async fn a_checkout_links_the_customer_and_earlier_invoices_earn() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", None).await;
     world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
@@ -69,7 +69,7 @@ async fn a_checkout_links_and_brings_what_was_paid_since() {
 }
 
 #[tokio::test]
-async fn many_invoices_are_brought_in_several_commits() {
+async fn many_invoices_of_a_new_customer_take_several_commits() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", None).await;
     for number in 0..230 {
@@ -86,13 +86,13 @@ async fn many_invoices_are_brought_in_several_commits() {
 }
 
 #[tokio::test]
-async fn a_checkout_without_an_invoice_is_a_sale_where_the_program_says_so() {
+async fn a_checkout_without_an_invoice_is_a_sale_if_the_settings_allow_it() {
     for (counts, lines) in [(false, 0), (true, 2)] {
         let world = World::new().await;
         let set = |settings: &mut mail::affiliate::program::ProgramSettings| settings.count_invoiceless_payments = true;
         let world = if counts { World::of(Store::memory(), terms(), set).await } else { world };
         let lead = world.lead("lin@example.org", None).await;
-        // A guest's, too.
+        // A guest checkout counts as well.
         let session = checkout("cs_1", None, &lead.id.to_string());
         world.tell("checkout.session.completed", 11, session).await;
         assert_eq!(world.lines().await.len(), lines);
@@ -116,7 +116,7 @@ async fn a_flag_on_the_charge_excludes_what_it_paid() {
         world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
         assert!(world.lines().await.is_empty(), "{kind}");
         assert_eq!(world.referral(lead.id).await.revenue_cents, 10_000, "it converts all the same");
-        // Without a flag there is nothing in it that is not known.
+        // Without the flag the event has no effect.
         let plain = world.event(kind, 11, charge("in_2", 10_000, 0));
         assert!(matches!(world.take(&plain).await, IngestOutcome::Ignored(_)));
         world.audit().await;
@@ -124,7 +124,7 @@ async fn a_flag_on_the_charge_excludes_what_it_paid() {
 }
 
 #[tokio::test]
-async fn a_refund_that_does_not_say_when_it_was_made_counts_once() {
+async fn a_refund_without_a_creation_time_counts_once() {
     for first in [true, false] {
         let world = World::new().await;
         world.lead("lin@example.org", Some("cus_1")).await;
@@ -144,7 +144,7 @@ async fn a_refund_that_does_not_say_when_it_was_made_counts_once() {
 }
 
 #[tokio::test]
-async fn a_customers_metadata_link_once_and_exclude() {
+async fn metadata_of_a_customer_link_it_once_and_exclude_its_sales() {
     let world = World::new().await;
     let (first, second) = (world.lead("a@example.org", None).await, world.lead("b@example.org", None).await);
     let customer =
@@ -157,7 +157,7 @@ async fn a_customers_metadata_link_once_and_exclude() {
     assert!(world.lines().await.is_empty());
     let referral = world.referral(first.id).await;
     assert_eq!((referral.status, referral.revenue_cents), (ReferralStatus::Active, 10_000));
-    // The flag goes: what comes then earns, and what came before stays as it was.
+    // After the flag is removed, later invoices earn; earlier ones stay as they were.
     world.tell("customer.updated", 20, customer("", "true")).await;
     world.tell("charge.refunded", 21, charge("in_1", 10_000, 1_000)).await;
     assert!(world.lines().await.is_empty());
@@ -167,7 +167,7 @@ async fn a_customers_metadata_link_once_and_exclude() {
 }
 
 #[tokio::test]
-async fn subscriptions_try_leave_and_come_back() {
+async fn subscriptions_start_a_trial_end_and_restart() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
     let status = async || world.referral(lead.id).await.status;
@@ -192,7 +192,7 @@ async fn subscriptions_try_leave_and_come_back() {
     world.audit().await;
 }
 
-/// Subscriptions of somebody who paid in second 10: of each when it was made, and when it ended if it did.
+/// Creates a customer who paid in second 10, with subscriptions given by start and end.
 async fn after(subscriptions: &[(i64, Option<i64>)]) -> (World, ReferralId) {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
@@ -202,14 +202,14 @@ async fn after(subscriptions: &[(i64, Option<i64>)]) -> (World, ReferralId) {
         let mut told = subscription(&format!("sub_{number}"), "cus_1", status);
         told["created"] = json!(world.start + created);
         told["ended_at"] = json!(ended.map(|ended| world.start + ended));
-        // Long after, as a back-fill tells.
+        // Reported much later, as by a back-fill.
         world.tell("customer.subscription.updated", 1_000 - *created, told).await;
     }
     (world, lead.id)
 }
 
 #[tokio::test]
-async fn who_left_is_back_with_money_alone() {
+async fn a_cancelled_customer_becomes_active_only_by_paying() {
     for (subscriptions, stands) in [
         (&[(1, Some(20)), (30, None)][..], ReferralStatus::Cancelled),
         (&[(30, None), (1, Some(20))], ReferralStatus::Cancelled),
@@ -225,7 +225,7 @@ async fn who_left_is_back_with_money_alone() {
         assert_eq!(world.referral(lead).await.status, ReferralStatus::Active, "{subscriptions:?}");
         world.audit().await;
     }
-    // A trial is tried once.
+    // A second trial does not change the status.
     let world = World::new().await;
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
     for (id, kind, after, now) in [
@@ -242,7 +242,7 @@ async fn who_left_is_back_with_money_alone() {
 }
 
 #[tokio::test]
-async fn refunds_lower_take_back_and_give_back_again() {
+async fn refunds_reduce_and_reverse_a_commission_and_a_failed_refund_restores_it() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
     world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
@@ -266,7 +266,7 @@ async fn refunds_lower_take_back_and_give_back_again() {
 }
 
 #[tokio::test]
-async fn a_refund_that_comes_before_its_invoice_counts() {
+async fn a_refund_that_arrives_before_its_invoice_counts() {
     let world = World::new().await;
     world.lead("lin@example.org", Some("cus_1")).await;
     world.tell("charge.refunded", 20, charge("in_1", 10_000, 10_000)).await;
@@ -277,7 +277,7 @@ async fn a_refund_that_comes_before_its_invoice_counts() {
 }
 
 #[tokio::test]
-async fn credit_notes_give_back_until_they_are_void() {
+async fn credit_notes_reduce_the_base_until_they_are_voided() {
     let world = World::new().await;
     world.lead("lin@example.org", Some("cus_1")).await;
     world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
@@ -295,13 +295,13 @@ async fn credit_notes_give_back_until_they_are_void() {
 }
 
 #[tokio::test]
-async fn an_inquiry_freezes_and_a_dispute_takes_back_for_good() {
+async fn an_inquiry_freezes_and_a_dispute_reverses_permanently() {
     let world = World::new().await;
     world.lead("lin@example.org", Some("cus_1")).await;
     for id in ["in_1", "in_2"] {
         world.hear(&world.paid(id, "cus_1", (10_000, 10))).await;
     }
-    // By this the charge is known to be the invoice's.
+    // This event links the charge to the invoice.
     world.tell("charge.dispute.created", 20, dispute("in_1", "warning_needs_response")).await;
     let line = async |name: &str| {
         let outline = world.outline().await;
@@ -312,7 +312,8 @@ async fn an_inquiry_freezes_and_a_dispute_takes_back_for_good() {
     assert_eq!(world.end_holds().await, 2, "those of the other one");
     world.tell("charge.dispute.closed", 30, dispute("in_1", "warning_closed")).await;
     assert_eq!(world.end_holds().await, 2);
-    // The end alone tells that there was one; and what was won stays with the owner to bring back.
+    // The closing event alone shows that there was a dispute. After a won dispute only the owner can reinstate the
+    // line.
     world.tell("charge.dispute.closed", 40, dispute("in_2", "won")).await;
     assert_eq!(line("in_2/1").await, "in_2/1 2000 of 10000 reversed dispute");
     world.tell("charge.dispute.created", 35, dispute("in_2", "needs_response")).await;
@@ -321,7 +322,7 @@ async fn an_inquiry_freezes_and_a_dispute_takes_back_for_good() {
 }
 
 #[tokio::test]
-async fn who_was_a_customer_before_is_blocked_whenever_that_is_known() {
+async fn an_existing_customer_is_blocked_whenever_an_older_payment_becomes_known() {
     let world = World::new().await;
     world.hear(&world.paid("in_0", "cus_1", (10_000, -1_000))).await;
     let old = world.lead("lin@example.org", Some("cus_1")).await;
@@ -329,7 +330,7 @@ async fn who_was_a_customer_before_is_blocked_whenever_that_is_known() {
     world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
     assert!(world.lines().await.is_empty());
     assert_eq!(world.referral(old.id).await.status, ReferralStatus::Active, "it converts all the same");
-    // An older invoice becomes known late.
+    // An earlier invoice arrives late.
     let late = world.lead("ono@example.org", Some("cus_2")).await;
     world.hear(&world.paid("in_2", "cus_2", (10_000, 10))).await;
     assert_eq!((world.lines().await.len(), world.paying(world.ada).await), (2, 1));
@@ -341,7 +342,7 @@ async fn who_was_a_customer_before_is_blocked_whenever_that_is_known() {
 }
 
 #[tokio::test]
-async fn holds_end_once() {
+async fn each_hold_is_released_once() {
     let world = World::new().await;
     world.lead("lin@example.org", Some("cus_1")).await;
     world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;

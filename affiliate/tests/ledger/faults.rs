@@ -1,4 +1,4 @@
-//! A store that refuses: nothing is written by half, and what is sent again is taken.
+//! Store failures: no event is applied in part, and a redelivered event is applied.
 
 use affiliate::ledger::IngestOutcome;
 use mail::affiliate::referral::ReferralStatus;
@@ -8,7 +8,7 @@ use super::told::{charge, checkout};
 use super::world::{World, terms};
 
 #[tokio::test]
-async fn a_full_disk_leaves_nothing_by_half() {
+async fn a_full_disk_leaves_no_partial_changes() {
     let directory = tempfile::tempdir().unwrap();
     let faults = FaultInjector::new();
     let options = RedbOptions {
@@ -20,7 +20,7 @@ async fn a_full_disk_leaves_nothing_by_half() {
     let world = World::of(Store::open(&options).unwrap(), terms(), |_| {}).await;
     let lead = world.lead("lin@example.org", None).await;
     let mut events: Vec<_> = (0..150).map(|n| world.paid(&format!("in_{n}"), "cus_1", (1_000, 10 + n))).collect();
-    // By this, all of the invoices are the referral's: in two commits.
+    // This links all invoices to the referral, which takes two commits.
     let session = checkout("cs_1", Some("cus_1"), &lead.id.to_string());
     events.push(world.event("checkout.session.completed", 500, session));
     events.push(world.event("charge.refunded", 600, charge("in_7", 1_000, 1_000)));

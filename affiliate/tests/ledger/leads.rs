@@ -1,8 +1,8 @@
 //! Leads and their bounties.
 
 use affiliate::ledger::ReferralDecision;
-use affiliate::office::no_extension;
 use affiliate::referrals::{PartnerSelector, ReferralDraft};
+use affiliate::service::no_extension;
 use mail::affiliate::campaign::CommissionTerms;
 use mail::affiliate::referral::{ReferralBlock, ReviewStatus};
 use serde_json::json;
@@ -28,7 +28,7 @@ async fn a_lead_earns_its_bounty_once() {
         .await
         .unwrap();
     assert_eq!(world.outline().await, ["bounty/1 500 of 0 reversed fraud"]);
-    // Who brings itself, or was there before, earns none.
+    // Self-referrals and existing customers earn no bounty.
     assert_eq!(world.lead("ada+me@partners.example", None).await.blocked, Some(ReferralBlock::SelfReferral));
     world.hear(&world.paid("in_0", "cus_0", (1_000, -1_000))).await;
     let old = world.lead("ono@example.org", Some("cus_0")).await;
@@ -38,7 +38,7 @@ async fn a_lead_earns_its_bounty_once() {
 }
 
 #[tokio::test]
-async fn too_many_bounties_of_a_day_are_looked_at_first() {
+async fn bounties_beyond_the_daily_limit_are_held_for_review() {
     let world = World::of(Store::memory(), with_bounty(), |settings| settings.max_bounties_per_day = 2).await;
     for name in ["a", "b"] {
         assert_eq!(world.lead(&format!("{name}@example.org"), None).await.review, None);
@@ -59,7 +59,7 @@ async fn too_many_bounties_of_a_day_are_looked_at_first() {
 }
 
 #[tokio::test]
-async fn a_lead_that_lapsed_is_another_partners() {
+async fn a_lapsed_lead_can_be_claimed_by_another_partner() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", None).await;
     world.advance_days(31);
@@ -76,7 +76,7 @@ async fn a_lead_that_lapsed_is_another_partners() {
     let after = world.clock.now().as_second() - world.start + 10;
     let mut paid = invoice("in_1", "cus_1", (10_000, world.start + after));
     paid["customer_email"] = json!("lin@example.org");
-    // The old one is named; it takes nobody any more.
+    // The metadata name the lapsed referral, which accepts no customers.
     paid["metadata"] = json!({"stx_referral": lead.id});
     world.tell("invoice.paid", after, paid).await;
     let lines = world.lines().await;
@@ -85,7 +85,7 @@ async fn a_lead_that_lapsed_is_another_partners() {
 }
 
 #[tokio::test]
-async fn a_partner_that_buys_by_its_own_lead_earns_nothing() {
+async fn a_partner_that_buys_through_its_own_lead_earns_nothing() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
     world.tell("customer.created", 5, json!({"id": "cus_1", "email": "ADA+x@partners.example"})).await;
@@ -96,7 +96,7 @@ async fn a_partner_that_buys_by_its_own_lead_earns_nothing() {
 }
 
 #[tokio::test]
-async fn a_customer_of_many_invoices_is_claimed_whole() {
+async fn a_claim_covers_all_invoices_of_a_customer() {
     let world = World::new().await;
     for number in 1..=250 {
         world.hear(&world.paid(&format!("in_{number}"), "cus_1", (1_000, 10 + number))).await;
@@ -109,7 +109,7 @@ async fn a_customer_of_many_invoices_is_claimed_whole() {
 }
 
 #[tokio::test]
-async fn what_a_guest_bought_is_gone_through_whole() {
+async fn a_decision_covers_all_purchases_of_a_guest() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", None).await;
     for number in 1..=260 {

@@ -1,12 +1,12 @@
-//! The ledger by what it is told: each row of the table of completions-affiliate.md 2.2, the same events in any order and
-//! by several at once, and what happens when the store refuses. After each, an audit.
+//! Tests of the ledger through events: each row of the table in completions-affiliate.md 2.2, events in any order and
+//! from several nodes, and store failures. Each test ends with an audit.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod brought;
 mod by_hand;
 mod customers;
-mod doors;
+mod entry_points;
 mod facts;
 mod faults;
 mod leads;

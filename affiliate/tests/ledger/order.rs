@@ -1,4 +1,4 @@
-//! The same events in any order, with any of them twice, and by several at once: the same ledger (I9).
+//! The ledger does not depend on the order, repetition or concurrency of events (I9).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use store::engine::Batch;
 use super::told::{charge, dispute, invoice, refund, subscription};
 use super::world::{World, fresh, points, terms};
 
-/// Numbers that look random, the same for the same seed.
+/// Deterministic pseudo-random numbers for a seed.
 struct Dice(u64);
 
 impl Dice {
@@ -43,10 +43,10 @@ impl Dice {
 
 const CUSTOMERS: i64 = 5;
 const INVOICES: i64 = 6;
-/// What each fifth invoice is for.
+/// Product of every fifth invoice.
 const COURSE: &str = "prod_course";
 
-/// What happens to some customers: each invoice another fate.
+/// Returns the events of some customers; each invoice has another course of events.
 fn story(world: &World) -> Vec<Value> {
     let mut events = Vec::new();
     let mut told = |kind: &str, after: i64, object: Value| events.push(world.event(kind, after, object));
@@ -125,7 +125,7 @@ fn fate(told: &mut dyn FnMut(&str, i64, Value), start: i64, (id, amount): (&str,
     }
 }
 
-/// A world before the story.
+/// Creates the world without the story's events.
 async fn before() -> World {
     before_by(terms()).await
 }
@@ -133,14 +133,14 @@ async fn before() -> World {
 async fn before_by(terms: CommissionTerms) -> World {
     let world = World::of(fresh().await, terms, |_| {}).await;
     for number in 0..CUSTOMERS {
-        // Some are linked by the address of their invoices' customer, some from the beginning.
+        // Some leads are linked by the email of the invoices' customer, some from the start.
         let customer = (number % 2 == 0).then(|| format!("cus_{number}"));
         world.lead(&format!("c{number}@example.org"), customer.as_deref()).await;
     }
     world
 }
 
-/// The ledger without ids and times of audit.
+/// Returns the ledger without ids and without times that depend on the order of events.
 async fn ledger(world: &World) -> Value {
     let mut lines = Vec::new();
     let mut told = BTreeMap::new();
@@ -159,7 +159,7 @@ async fn ledger(world: &World) -> Value {
             "status": line.status.word(),
             "reason": line.status.reversed().map(|(_, reason)| reason.as_str()),
             "frozen": line.status.frozen(),
-            // What was reversed and came back waits from then on: that is a time of audit.
+            // `earns_at` is left out: after a reversal and reopening the hold starts at the local time.
             "base": sold.calculation.base,
         }));
     }
@@ -205,8 +205,8 @@ async fn the_order_of_events_does_not_matter() {
     }
 }
 
-/// What earned nothing by the terms of its time, in whatever order it was told, earns nothing by better ones when all of it
-/// is told once more.
+/// A sale that earned nothing under the terms of its time still earns nothing when all events are repeated under better
+/// terms, whatever the order.
 #[tokio::test]
 async fn new_terms_are_for_new_sales() {
     let none = ProductRate { product: COURSE.to_owned(), price: None, rate: None, unused: 0, label: None };
@@ -231,7 +231,7 @@ async fn new_terms_are_for_new_sales() {
     }
 }
 
-/// The same of a partner who was suspended, where that earns nothing.
+/// A sale made while its partner was suspended earns nothing later, if the settings exclude it.
 #[tokio::test]
 async fn what_was_sold_while_its_partner_was_suspended_stays_without_a_line() {
     let world = World::of(fresh().await, terms(), |settings| settings.suspended_accrue = false).await;
@@ -258,11 +258,11 @@ impl World {
     }
 }
 
-/// Who is linked is looked through for what it bought, and one more invoice comes in at that moment.
+/// An invoice arrives while its customer's invoices are being recomputed after linking.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_invoice_that_comes_while_its_customer_is_linked_is_not_passed_over() {
+async fn an_invoice_that_arrives_while_its_customer_is_linked_is_not_missed() {
     let world = World::new().await;
-    // The second one says nothing new of the customer.
+    // The second invoice contains nothing new about the customer.
     world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
     let second = world.paid("in_2", "cus_1", (10_000, 20));
     let draft = ReferralDraft {
@@ -286,7 +286,7 @@ async fn an_invoice_that_comes_while_its_customer_is_linked_is_not_passed_over()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
-async fn several_nodes_hear_the_same_at_once() {
+async fn several_nodes_ingest_the_same_events_concurrently() {
     let alone = before().await;
     for event in story(&alone) {
         alone.hear(&event).await;
@@ -300,7 +300,7 @@ async fn several_nodes_hear_the_same_at_once() {
         let events = Dice::of(node).shuffled(&events);
         nodes.spawn(async move {
             for event in events {
-                // As the processor does, until it is taken.
+                // The processor, too, resends an event until it is accepted.
                 while let IngestOutcome::Failed(fault) = ledger.ingest(account, event.to_string().as_bytes()).await {
                     assert!(matches!(fault, affiliate::ledger::LedgerError::Contended), "{fault}");
                 }

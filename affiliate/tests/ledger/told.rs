@@ -1,13 +1,13 @@
-//! The processor's events, as short as they can be.
+//! Minimal processor events.
 
 use serde_json::{Value, json};
 
-/// An event about an object, at a second by the processor's clock.
+/// An event about an object; `created` is the processor's time in seconds.
 pub(crate) fn event(id: &str, (kind, created): (&str, i64), object: Value) -> Value {
     json!({"id": id, "type": kind, "created": created, "livemode": true, "data": {"object": object}})
 }
 
-/// An invoice that was paid, by a payment of its own: `in_1` by `pi_in_1`, which is `ch_in_1`.
+/// A paid invoice with its own payment: `in_1` is paid by `pi_in_1` with charge `ch_in_1`.
 pub(crate) fn invoice(id: &str, customer: &str, (amount, paid_at): (i64, i64)) -> Value {
     json!({
         "id": id, "object": "invoice", "customer": customer, "currency": "usd", "status": "paid",
@@ -19,7 +19,7 @@ pub(crate) fn invoice(id: &str, customer: &str, (amount, paid_at): (i64, i64)) -
     })
 }
 
-/// The charge of such an invoice, of which so much was refunded.
+/// The charge of an invoice, with a refunded total.
 pub(crate) fn charge(invoice: &str, amount: i64, refunded: i64) -> Value {
     json!({
         "id": format!("ch_{invoice}"), "object": "charge", "payment_intent": format!("pi_{invoice}"),
@@ -27,7 +27,7 @@ pub(crate) fn charge(invoice: &str, amount: i64, refunded: i64) -> Value {
     })
 }
 
-/// A refund of the charge of such an invoice.
+/// A refund of an invoice's charge.
 pub(crate) fn refund(id: &str, invoice: &str, (amount, status): (i64, &str), created: i64) -> Value {
     json!({
         "id": id, "object": "refund", "charge": format!("ch_{invoice}"),
@@ -36,7 +36,7 @@ pub(crate) fn refund(id: &str, invoice: &str, (amount, status): (i64, &str), cre
     })
 }
 
-/// A dispute of the charge of such an invoice.
+/// A dispute of an invoice's charge.
 pub(crate) fn dispute(invoice: &str, status: &str) -> Value {
     json!({
         "id": format!("dp_{invoice}"), "object": "dispute", "charge": format!("ch_{invoice}"),
@@ -44,12 +44,11 @@ pub(crate) fn dispute(invoice: &str, status: &str) -> Value {
     })
 }
 
-/// A subscription of a customer.
 pub(crate) fn subscription(id: &str, customer: &str, status: &str) -> Value {
     json!({"id": id, "object": "subscription", "customer": customer, "status": status})
 }
 
-/// A checkout session that names a referral.
+/// A completed checkout session that names a referral.
 pub(crate) fn checkout(id: &str, customer: Option<&str>, reference: &str) -> Value {
     json!({
         "id": id, "object": "checkout.session", "customer": customer, "client_reference_id": reference,

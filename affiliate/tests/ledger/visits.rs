@@ -1,7 +1,7 @@
-//! Visits: whose a visitor is, whom they become, and what stands out of them.
+//! Visits: attribution, sign-ups, and fraud flags.
 
 use affiliate::ledger::{IngestOutcome, ReferralDecision};
-use affiliate::office::no_extension;
+use affiliate::service::no_extension;
 use affiliate::visits::{CapturedVisit, VisitRequest, VisitSource};
 use mail::affiliate::partner::{PartnerLinkToken, PartnerStatus};
 use mail::affiliate::program::{Attribution, ProgramStatus};
@@ -10,7 +10,7 @@ use mail::id::{PartnerId, VisitId};
 use mail::metric::Hour;
 use serde_json::{Value, json};
 use store::affiliate::listing::ListPageRequest;
-use store::affiliate::{click_count, own_visitor, partner, partner_link, program, referral};
+use store::affiliate::{click_count, partner, partner_link, program, referral, self_referral_guard};
 use store::engine::{Batch, Store};
 use store::task::PARTITIONS;
 
@@ -36,7 +36,7 @@ impl World {
         self.ledger.capture(self.account, arrival).await.unwrap()
     }
 
-    /// A visit of a visitor by the link of this token.
+    /// Records a visit of a visitor by the link with this token.
     pub(crate) async fn visit(&self, token: &str, visitor: &str) -> VisitId {
         self.came(&arrival(token, Some(visitor))).await.unwrap().visit.id
     }
@@ -80,7 +80,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn the_first_or_the_last_click_stands_and_each_is_counted() {
+async fn the_attribution_model_selects_the_visit_and_each_click_is_counted() {
     for (model, stands) in [(Attribution::FirstClick, "ada"), (Attribution::LastClick, "bob")] {
         let world = World::new().await;
         world.change_program(|program| program.settings.attribution = model).await;
@@ -91,12 +91,12 @@ async fn the_first_or_the_last_click_stands_and_each_is_counted() {
         let whose = captured.partner.unwrap().email.local_part().to_owned();
         assert_eq!(whose, stands);
         assert_eq!(captured.visit.id == of_ada, stands == "ada");
-        // Another visitor, one without a script, and a tag.
+        // Another visitor, one without the script, and one with a tag.
         world.visit("bob", "another-visitor").await;
         world.came(&VisitRequest { sub_id: Some("june".to_owned()), ..arrival("bob", None) }).await.unwrap();
         assert_eq!(world.clicks(world.ada).await, [(String::new(), 1)]);
         assert_eq!(world.clicks(world.bob).await, [(String::new(), 2), ("june".to_owned(), 1)]);
-        // After the window nothing stands any more.
+        // After the attribution window the visit has lapsed.
         world.advance_days(40);
         assert_eq!(world.came(&arrival("bob", Some(VISITOR))).await.unwrap().partner.unwrap().id, world.bob);
         world.audit().await;
@@ -104,7 +104,7 @@ async fn the_first_or_the_last_click_stands_and_each_is_counted() {
 }
 
 #[tokio::test]
-async fn who_has_no_active_partner_is_nobodys_and_who_was_captured_stays() {
+async fn visits_need_an_active_partner_and_existing_ones_stay() {
     let world = World::new().await;
     assert_eq!(world.came(&arrival("nobody", Some(VISITOR))).await, None);
     let visit = world.visit("ada", VISITOR).await;
@@ -116,7 +116,7 @@ async fn who_has_no_active_partner_is_nobodys_and_who_was_captured_stays() {
     world.change_program(|program| program.status = ProgramStatus::Paused).await;
     assert_eq!(world.came(&arrival("bob", Some("another-visitor"))).await, None);
     assert!(!world.sign_up(visit, "other@example.net").await);
-    // No new referral while it is paused, and those that there are go on.
+    // A paused program adds no referral, and existing ones continue.
     let other = checkout("cs_1", Some("cus_other"), &visit.to_string());
     world.tell("checkout.session.completed", 10, other).await;
     world.hear(&world.paid("in_1", "cus_other", (5_000, 11))).await;
@@ -125,7 +125,7 @@ async fn who_has_no_active_partner_is_nobodys_and_who_was_captured_stays() {
 }
 
 #[tokio::test]
-async fn while_it_is_paused_nobody_new_is_referred_and_who_is_earns() {
+async fn a_paused_program_adds_no_referrals_but_existing_ones_earn() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
     let visit = world.visit("ada", VISITOR).await;
@@ -141,7 +141,7 @@ async fn while_it_is_paused_nobody_new_is_referred_and_who_is_earns() {
 }
 
 #[tokio::test]
-async fn a_visit_that_is_handed_over_is_the_visitors_there() {
+async fn a_visit_passed_to_another_domain_belongs_to_the_visitor_there() {
     let world = World::new().await;
     let visit = world.visit("ada", VISITOR).await;
     let over =
@@ -187,7 +187,7 @@ fn mail_terms(lead_bounty: i64) -> mail::affiliate::campaign::CommissionTerms {
     mail::affiliate::campaign::CommissionTerms { lead_bounty, ..terms() }
 }
 
-/// What happens of a customer who came by a visit: a sign-up, and what the processor tells.
+/// A step of a customer's history: a sign-up, or an event of the processor.
 #[derive(Debug, Clone)]
 enum Happens {
     SignsUp,
@@ -220,7 +220,7 @@ fn orders<T: Clone>(of: &[T]) -> Vec<Vec<T>> {
 }
 
 #[tokio::test]
-async fn a_visit_pays_whatever_is_heard_first() {
+async fn a_visit_earns_in_any_order_of_events() {
     let of = |world: &World, visit: VisitId| {
         let mut session = checkout("cs_1", Some("cus_1"), &visit.to_string());
         session["customer_details"]["email"] = json!(PERSON);
@@ -254,7 +254,7 @@ async fn a_visit_pays_whatever_is_heard_first() {
 }
 
 #[tokio::test]
-async fn by_metadata_alone_and_by_several_at_once() {
+async fn concurrent_events_with_metadata_only_earn_once() {
     let world = World::new().await;
     let visit = world.visit("ada", VISITOR).await;
     let marked = json!({"id": "cus_1", "email": PERSON, "metadata": {"stx_referral": visit.to_string()}});
@@ -275,7 +275,7 @@ async fn futures(world: &World, other: &affiliate::ledger::Ledger, (one, two): (
 }
 
 #[tokio::test]
-async fn who_paid_before_the_click_earns_nothing_and_two_of_one_browser_are_two() {
+async fn earlier_payers_earn_nothing_and_two_buyers_of_one_browser_are_two_referrals() {
     let world = World::new().await;
     world.advance_days(1);
     let visit = world.visit("ada", VISITOR).await;
@@ -296,7 +296,7 @@ async fn who_paid_before_the_click_earns_nothing_and_two_of_one_browser_are_two(
 }
 
 #[tokio::test]
-async fn an_address_that_a_page_named_is_the_visits() {
+async fn purchases_with_an_identified_email_belong_to_the_visit() {
     let world = World::new().await;
     let visit = world.visit("ada", VISITOR).await;
     world.clock.advance(std::time::Duration::from_secs(1));
@@ -314,7 +314,7 @@ async fn an_address_that_a_page_named_is_the_visits() {
 }
 
 #[tokio::test]
-async fn an_address_that_another_has_claimed_stays_that_ones() {
+async fn an_email_claimed_by_another_referral_stays_there() {
     let world = World::new().await;
     world.lead(PERSON, None).await;
     let visit = world.visit("bob", VISITOR).await;
@@ -328,13 +328,13 @@ async fn an_address_that_another_has_claimed_stays_that_ones() {
 }
 
 #[tokio::test]
-async fn what_stands_out_is_frozen_until_the_owner_has_looked() {
+async fn suspicious_leads_are_frozen_for_review() {
     use FraudFlag::{BannedReferrer, CompanyDomain, DisposableDomain, PaidClick, SameIp};
     let world = World::new().await;
     world.change_program(|program| program.settings.banned_referrers = vec!["coupons.example".parse().unwrap()]).await;
     let (home, cafe) = ("192.0.2.7".parse().unwrap(), "198.51.100.1".parse().unwrap());
     let mut batch = Batch::progress();
-    own_visitor::record_portal_visit(
+    self_referral_guard::record_portal_visit(
         &mut batch,
         (world.account, world.ada),
         (Some("adas-own-browser"), Some(home)),
@@ -367,7 +367,7 @@ async fn what_stands_out_is_frozen_until_the_owner_has_looked() {
 }
 
 #[tokio::test]
-async fn very_many_at_once_are_looked_at_and_earn_once_they_are_allowed() {
+async fn leads_beyond_the_velocity_limit_earn_after_review() {
     let world = World::of(Store::memory(), mail_terms(0), |settings| settings.velocity_per_hour = 2).await;
     let visit = world.visit("ada", VISITOR).await;
     for number in 0..3 {

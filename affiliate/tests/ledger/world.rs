@@ -1,4 +1,4 @@
-//! A program with partners, and a processor that tells of it.
+//! Test world: a live program with two partners, and events of its processor.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use affiliate::audit::audit;
 use affiliate::ledger::{IngestOutcome, Ledger};
-use affiliate::office::no_extension;
 use affiliate::referrals::{PartnerSelector, ReferralDraft};
+use affiliate::service::no_extension;
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::campaign::{Campaign, CommissionDuration as Months, CommissionRate, CommissionTerms, Visibility};
 use mail::affiliate::commission::Commission;
@@ -30,17 +30,17 @@ use store::task::PARTITIONS;
 use super::told;
 
 thread_local! {
-    /// Makes new databases, where the stories of this thread are told on PostgreSQL.
+    /// Creates a new database per test; set while the tests of this thread run on PostgreSQL.
     pub(crate) static DATABASES: RefCell<Option<Box<dyn Fn() -> PostgresOptions>>> = const { RefCell::new(None) };
 }
 
-/// A new store in such a database, if there is one.
+/// Returns a store in a new database, if the thread runs on PostgreSQL.
 pub(crate) async fn connected() -> Option<Store> {
     let database = DATABASES.with_borrow(|make| make.as_ref().map(|make| make()))?;
     Some(Store::connect(&database).await.unwrap())
 }
 
-/// A new store: in memory, or in a new database.
+/// Returns a new store, in memory or in a new database.
 pub(crate) async fn fresh() -> Store {
     connected().await.unwrap_or_else(Store::memory)
 }
@@ -51,10 +51,10 @@ pub(crate) struct World {
     pub(crate) ledger: Ledger,
     pub(crate) clock: Clock,
     pub(crate) account: AccountId,
-    /// The seller, and who recruited it.
+    /// The partner who sells, and its recruiter Bob.
     pub(crate) ada: PartnerId,
     pub(crate) bob: PartnerId,
-    /// When it began, in seconds.
+    /// Unix time of the world's start.
     pub(crate) start: i64,
     events: AtomicU32,
 }
@@ -79,7 +79,7 @@ pub(crate) fn terms() -> CommissionTerms {
 }
 
 impl World {
-    /// 20 %, a recruiter who has 5 %, 30 days of hold.
+    /// 20 % for Ada, 5 % for her recruiter, 30 days of hold.
     pub(crate) async fn new() -> Self {
         Self::of(fresh().await, terms(), |_| {}).await
     }
@@ -137,13 +137,13 @@ impl World {
         self.ledger.store()
     }
 
-    /// The ledger of another node, over the same store.
+    /// Returns the ledger of another node on the same store.
     pub(crate) fn other_node(&self) -> Ledger {
         let parts = (self.clock.clone(), Entropy::default());
         Ledger::new(self.store().clone(), parts, Arc::new(|| {}))
     }
 
-    /// A lead of Ada's.
+    /// Creates a lead of Ada's.
     pub(crate) async fn lead(&self, email: &str, customer: Option<&str>) -> Referral {
         let draft = ReferralDraft {
             partner: PartnerSelector::Id(self.ada),
@@ -154,13 +154,13 @@ impl World {
         self.ledger.refer(self.account, &draft, &no_extension).await.unwrap().referral
     }
 
-    /// An event with an id of its own, so many seconds after the start.
+    /// Returns an event with a unique id, created `after` seconds after the start.
     pub(crate) fn event(&self, kind: &str, after: i64, object: Value) -> Value {
         let id = format!("evt_{}", self.events.fetch_add(1, Ordering::Relaxed));
         told::event(&id, (kind, self.start + after), object)
     }
 
-    /// The invoice's event.
+    /// Returns the event of a paid invoice.
     pub(crate) fn paid(&self, id: &str, customer: &str, (amount, after): (i64, i64)) -> Value {
         self.event("invoice.paid", after, told::invoice(id, customer, (amount, self.start + after)))
     }
@@ -169,13 +169,13 @@ impl World {
         self.ledger.ingest(self.account, event.to_string().as_bytes()).await
     }
 
-    /// Takes an event from which all follows.
+    /// Ingests an event that must have an effect.
     pub(crate) async fn hear(&self, event: &Value) {
         let answer = self.take(event).await;
         assert!(matches!(answer, IngestOutcome::Done), "{event}: {answer:?}");
     }
 
-    /// Hears of something that happened so many seconds after the start.
+    /// Ingests an event created `after` seconds after the start.
     pub(crate) async fn tell(&self, kind: &str, after: i64, object: Value) {
         self.hear(&self.event(kind, after, object)).await;
     }
@@ -190,7 +190,7 @@ impl World {
         commission::list(self.store(), self.account, &filter, wanted).await.unwrap().rows
     }
 
-    /// Each line in words, in an order: invoice, tier, amount, what is left of the sale, status and why.
+    /// Describes each line, sorted: invoice, tier, amount, remaining sale, status and reason.
     pub(crate) async fn outline(&self) -> Vec<String> {
         let mut outline: Vec<String> = self.lines().await.iter().map(|line| self.words(line)).collect();
         outline.sort();
@@ -211,7 +211,7 @@ impl World {
         words.trim_end().to_owned()
     }
 
-    /// What was told of something, by the alphabet: two commits may be of one millisecond.
+    /// Returns the event types of an object, sorted: two commits may have the same millisecond.
     pub(crate) async fn told(&self, subject: impl Into<Subject>) -> Vec<&'static str> {
         let events = store::event::list(self.store(), self.account, subject, 100).await.unwrap();
         let mut told: Vec<_> = events.iter().map(|event| event.kind.name()).collect();
@@ -220,7 +220,7 @@ impl World {
     }
 
     pub(crate) async fn paying(&self, partner: PartnerId) -> u32 {
-        store::affiliate::tally::get(self.store(), self.account, partner).await.unwrap().paying
+        store::affiliate::customer_counts::get(self.store(), self.account, partner).await.unwrap().paying
     }
 
     pub(crate) async fn audit(&self) {
@@ -233,7 +233,7 @@ impl World {
         self.clock.advance(Duration::from_secs(days * 86_400));
     }
 
-    /// Ends the holds that are over.
+    /// Releases the holds that have ended.
     pub(crate) async fn end_holds(&self) -> usize {
         let ended = self.ledger.release_holds(0..=PARTITIONS - 1, self.clock.now()).await.unwrap();
         assert_eq!(ended.failed, 0);
@@ -246,7 +246,7 @@ impl World {
 }
 
 async fn partner_named(ledger: &Ledger, campaign: &Campaign, (name, parent): (&str, Option<PartnerId>)) -> PartnerId {
-    // Longer ago than events are kept: nobody was told.
+    // Older than the event retention, so the audit expects no events.
     let now = campaign.created_at - SignedDuration::from_hours(24 * 100);
     let entropy = Entropy::default();
     let (id, link) = (PartnerId::new(now, entropy.u128()), PartnerLinkId::new(now, entropy.u128()));

@@ -1,4 +1,4 @@
-//! Amounts as large as they may be, and larger.
+//! Amounts up to the maximum, and beyond it.
 
 use affiliate::ledger::{IngestOutcome, LedgerError};
 use affiliate::processor::{AMOUNT_MAX, FieldProblem};
@@ -9,13 +9,15 @@ use store::engine::Batch;
 use super::setting::payable;
 
 #[tokio::test]
-async fn the_largest_sales_are_booked_and_paid() {
+async fn the_largest_sales_are_booked_and_paid_out() {
     let world = payable().await;
     for nth in 0..12 {
         world.sell(&format!("in_{nth}"), (AMOUNT_MAX, 10 + nth)).await;
     }
     let larger = world.paid("in_larger", "cus_1", (AMOUNT_MAX + 1, 30));
-    let IngestOutcome::Failed(LedgerError::Unreadable(why)) = world.take(&larger).await else { panic!("it is booked") };
+    let IngestOutcome::Failed(LedgerError::Unreadable(why)) = world.take(&larger).await else {
+        panic!("the invoice was booked")
+    };
     assert_eq!(why.problem, FieldProblem::AmountTooLarge);
     assert!(why.field.starts_with("data.object."), "{why}");
     world.books().await;
@@ -27,9 +29,9 @@ async fn the_largest_sales_are_booked_and_paid() {
     world.books().await;
 }
 
-/// Lines that were booked when larger amounts were: what does not fit into a payout is left for the next run.
+/// Lines from a time with a higher limit on amounts: those that exceed a payout's maximum are left for the next run.
 #[tokio::test]
-async fn what_does_not_fit_waits_for_the_next_run() {
+async fn lines_that_exceed_a_payout_wait_for_the_next_run() {
     let world = payable().await;
     for nth in 0..6 {
         world.sell(&format!("in_{nth}"), (10_000, 10 + nth)).await;

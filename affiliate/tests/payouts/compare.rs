@@ -1,12 +1,12 @@
-//! What became of a charge is asked before its line is its partner's, and before it is paid.
+//! Reconciliation of charges before a line is earned, and before it is paid.
 
 use std::time::Duration;
 
-use affiliate::comparing::{ReconcileOutcome, Reconciler};
+use affiliate::error::{AffiliateError, ConflictReason};
 use affiliate::ledger::LedgerError;
-use affiliate::office::no_extension;
+use affiliate::reconciliation::{ReconcileOutcome, Reconciler};
 use affiliate::referrals::{PartnerSelector, ReferralDraft};
-use affiliate::refusal::{AffiliateError, ConflictReason};
+use affiliate::service::no_extension;
 use mail::affiliate::commission::{Commission, CommissionState};
 use mail::affiliate::payout::{PayoutRun, PayoutStatus};
 use mail::affiliate::program::{PaymentProcessor, PayoutMethod};
@@ -21,7 +21,7 @@ use super::setting::{Script, cut_off, payable, payable_on};
 use super::world::World;
 
 impl World {
-    /// The processor has a key from now on, with which it is asked; or none any more.
+    /// Sets or removes the processor's API key.
     async fn may_ask(&self, may: bool) {
         let before = program::get(self.store(), self.account).await.unwrap().unwrap();
         let mut after = before.clone();
@@ -32,7 +32,7 @@ impl World {
         self.store().commit(batch).await.unwrap();
     }
 
-    /// Asks about the lines that wait for it, and ends the holds that are over: how many.
+    /// Reconciles due lines and releases holds. Returns the number of earned lines.
     async fn hours_later(&self, hours: u64, processor: &Script) -> usize {
         self.clock.advance(Duration::from_secs(hours * 3_600));
         let round = self.ledger.reconcile_due(0..=PARTITIONS - 1, self.clock.now(), processor).await.unwrap();
@@ -48,32 +48,32 @@ pub(crate) async fn a_line_is_compared_a_day_before_it_is_earned() {
     world.may_ask(true).await;
     world.sell("in_1", (10_000, 10)).await;
     assert_eq!(world.hours_later(28 * 24, &processor).await, 0);
-    assert_eq!(processor.compared(), [""; 0], "not yet");
+    assert_eq!(processor.compared(), [""; 0], "too early");
     assert_eq!(world.hours_later(36, &processor).await, 0);
-    assert_eq!(processor.compared(), ["in_1"], "in_0 came when there was nobody to ask");
+    assert_eq!(processor.compared(), ["in_1"], "in_0 was sold before there was a key");
     assert_eq!(world.hours_later(24, &processor).await, 4, "two invoices, a partner and a recruiter");
-    assert_eq!(processor.compared(), [""; 0], "once");
+    assert_eq!(processor.compared(), [""; 0], "only once");
     world.audit().await;
 }
 
 #[tokio::test]
-pub(crate) async fn a_line_waits_for_an_answer_but_not_for_ever() {
+pub(crate) async fn a_line_waits_for_an_answer_at_most_a_day() {
     let (world, processor) = (payable().await, Script::default());
     world.may_ask(true).await;
     world.sell("in_1", (10_000, 10)).await;
     processor.ignore(2);
     assert_eq!(world.hours_later(29 * 24 + 1, &processor).await, 0);
-    assert_eq!(world.hours_later(24, &processor).await, 0, "it is over, and waits");
+    assert_eq!(world.hours_later(24, &processor).await, 0, "the hold has ended, and the line waits");
     assert_eq!(world.hours_later(1, &processor).await, 2);
     assert_eq!(processor.compared(), ["in_1"; 3]);
     world.sell("in_2", (10_000, 30 * 86_400)).await;
     processor.ignore(100);
     assert_eq!(world.hours_later(30 * 24, &processor).await, 0);
-    assert_eq!(world.hours_later(24, &processor).await, 2, "a day later it goes on without");
+    assert_eq!(world.hours_later(24, &processor).await, 2, "earned without an answer after a day");
     world.audit().await;
 }
 
-/// The processor of one account does not answer, nor say that it does not.
+/// A reconciler that never responds for one account.
 struct Hangs(AccountId);
 
 impl Reconciler for Hangs {
@@ -88,17 +88,17 @@ impl Reconciler for Hangs {
 }
 
 #[tokio::test]
-pub(crate) async fn a_processor_that_hangs_keeps_nobody_waiting_but_its_own() {
+pub(crate) async fn a_hanging_processor_delays_only_its_own_account() {
     let slow = payable().await;
     let other = payable_on(slow.store().clone()).await;
-    assert!(slow.account < other.account, "it is looked at first");
+    assert!(slow.account < other.account, "the slow account comes first");
     other.sell("in_0", (10_000, 5)).await;
     for world in [&slow, &other] {
         world.may_ask(true).await;
         world.sell("in_1", (10_000, 10)).await;
         world.clock.advance(Duration::from_secs(31 * 86_400));
     }
-    assert_eq!(other.end_holds().await, 2, "what nobody was to be asked about does not wait for anybody");
+    assert_eq!(other.end_holds().await, 2, "lines without reconciliation are not delayed");
     let hangs = Hangs(slow.account);
     let comparing = other.ledger.reconcile_due(0..=PARTITIONS - 1, other.clock.now(), &hangs);
     assert!(cut_off(1_000, comparing).await.is_none());
@@ -110,9 +110,9 @@ pub(crate) async fn a_processor_that_hangs_keeps_nobody_waiting_but_its_own() {
     slow.audit().await;
 }
 
-/// However many lines wait for their processor, they do not hide those that wait for nothing.
+/// Lines that wait for reconciliation do not hide others that are due, however many there are.
 #[tokio::test]
-pub(crate) async fn holds_end_behind_lines_that_wait_to_be_compared() {
+pub(crate) async fn holds_are_released_behind_lines_that_wait_for_reconciliation() {
     let world = payable().await;
     world.sell("in_plain", (10_000, 1)).await;
     world.may_ask(true).await;
@@ -126,7 +126,7 @@ pub(crate) async fn holds_end_behind_lines_that_wait_to_be_compared() {
     world.audit().await;
 }
 
-/// A draft whose charges can be compared.
+/// Creates a draft whose charges must be reconciled.
 async fn draft() -> (World, PayoutRun) {
     let world = payable().await;
     world.sell("in_1", (10_000, 10)).await;
@@ -156,9 +156,9 @@ pub(crate) async fn a_draft_is_compared_before_it_is_approved() {
     world.audit().await;
 }
 
-/// An answer that is an hour old says nothing of the money that went back since.
+/// An earlier answer does not show refunds made since.
 #[tokio::test]
-pub(crate) async fn a_run_asks_about_each_line_however_lately_it_was_asked_about() {
+pub(crate) async fn a_run_reconciles_each_line_however_recently_it_was_reconciled() {
     let (world, processor) = (payable().await, Script::default());
     world.may_ask(true).await;
     for number in 0..40 {
@@ -178,7 +178,7 @@ pub(crate) async fn a_run_asks_about_each_line_however_lately_it_was_asked_about
 }
 
 #[tokio::test]
-pub(crate) async fn where_there_is_no_answer_the_owner_sees_it() {
+pub(crate) async fn unanswered_charges_are_counted_in_the_run() {
     let (world, run) = draft().await;
     let processor = Script::default();
     processor.ignore(6);
@@ -194,7 +194,7 @@ pub(crate) async fn where_there_is_no_answer_the_owner_sees_it() {
 }
 
 #[tokio::test]
-pub(crate) async fn a_draft_that_is_compared_can_be_cancelled() {
+pub(crate) async fn a_draft_can_be_cancelled_while_it_is_compared() {
     let (world, run) = draft().await;
     world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
     let again = world.draft().await;
@@ -206,12 +206,12 @@ pub(crate) async fn a_draft_that_is_compared_can_be_cancelled() {
     world.audit().await;
 }
 
-/// A payout that is gone in the middle of it takes no lines of others along.
+/// A payout that leaves the draft during reconciliation does not cause other lines to be skipped.
 #[tokio::test]
-pub(crate) async fn who_leaves_a_draft_while_it_is_compared_hides_nobody() {
+pub(crate) async fn removing_a_payout_during_reconciliation_skips_no_other_lines() {
     let (mut world, processor) = (payable().await, Script::default());
     while world.ada > world.bob {
-        // Partners are drafted in the order of their ids, which chance has made.
+        // Partners are drafted in the order of their ids, which are random.
         world = payable().await;
     }
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;

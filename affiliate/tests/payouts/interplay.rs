@@ -1,8 +1,8 @@
-//! What happens to sales while they are in payouts.
+//! Effects of refunds, disputes and account changes on lines in payouts.
 
+use affiliate::error::{AffiliateError, ConflictReason};
 use affiliate::ledger::IngestOutcome;
-use affiliate::office::no_extension;
-use affiliate::refusal::{AffiliateError, ConflictReason};
+use affiliate::service::no_extension;
 use mail::affiliate::payout::{PayoutStatus, SkipReason};
 use mail::affiliate::program::{AfterPayout, PayoutMethod};
 use serde_json::json;
@@ -13,7 +13,7 @@ use super::world::{World, fresh, terms};
 
 const DAY: i64 = 86_400;
 
-/// Two invoices, earned: 2,000 and 1,000 of Ada's, 500 and 250 of Bob's.
+/// Two invoices with earned lines: 2,000 and 1,000 of Ada's, 500 and 250 of Bob's.
 async fn earned(world: World) -> World {
     world.sell("in_1", (10_000, 10)).await;
     world.sell("in_2", (5_000, 20)).await;
@@ -34,7 +34,7 @@ pub(crate) async fn a_refund_takes_a_line_out_of_its_draft() {
     let ada = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
     assert_eq!((ada.amount, ada.lines), (1_000, 1));
     world.books().await;
-    // A part of the other: that line waits for the next run with what is left of it.
+    // A partial refund: the line leaves the draft and is in the next run with the remaining amount.
     world.refund("in_2", (5_000, 2_500), 32 * DAY).await;
     let after = world.run(&run).await;
     assert_eq!((after.payouts, after.open, after.totals.len()), (0, 0, 0));
@@ -48,7 +48,7 @@ pub(crate) async fn a_refund_takes_a_line_out_of_its_draft() {
 }
 
 #[tokio::test]
-pub(crate) async fn a_draft_that_comes_to_too_little_is_dropped() {
+pub(crate) async fn a_draft_payout_below_the_minimum_is_dropped() {
     let least = |settings: &mut mail::affiliate::program::ProgramSettings| {
         settings.min_payout.insert("usd".parse().unwrap(), 700);
     };
@@ -87,7 +87,7 @@ pub(crate) async fn an_inquiry_keeps_a_line_from_being_paid() {
 }
 
 #[tokio::test]
-pub(crate) async fn what_is_approved_is_paid_whatever_happens() {
+pub(crate) async fn an_approved_payout_is_unaffected_by_later_refunds() {
     let world = earned(payable().await).await;
     let run = world.draft().await;
     world.approve(&run).await;
@@ -99,7 +99,7 @@ pub(crate) async fn what_is_approved_is_paid_whatever_happens() {
         world.mark_paid(payout.id, "r").await.unwrap();
         world.books().await;
     }
-    // The loss is the program's.
+    // The program bears the loss.
     world.sell("in_3", (1_000, 33 * DAY)).await;
     world.advance_days(33);
     world.end_holds().await;
@@ -108,7 +108,7 @@ pub(crate) async fn what_is_approved_is_paid_whatever_happens() {
 }
 
 #[tokio::test]
-pub(crate) async fn a_loss_is_taken_off_later_payouts() {
+pub(crate) async fn with_offset_a_later_refund_is_netted_in_the_next_payouts() {
     let offset = |settings: &mut mail::affiliate::program::ProgramSettings| {
         settings.payout_after_refund = AfterPayout::Offset;
     };
@@ -120,13 +120,13 @@ pub(crate) async fn a_loss_is_taken_off_later_payouts() {
     world.approve(&run).await;
     let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
     world.mark_paid(payout.id, "r").await.unwrap();
-    // 1,500 of the 3,000 that were paid were too much.
+    // 1,500 of the 3,000 paid were too much.
     world.refund("in_1", (10_000, 5_000), 32 * DAY).await;
     world.refund("in_2", (5_000, 2_500), 32 * DAY).await;
     world.books().await;
     world.sell("in_3", (5_000, 33 * DAY)).await;
     world.earn().await;
-    // 1,000 are not enough to net them: both wait.
+    // 1,000 do not cover the adjustments, so both wait.
     let drafted = world.ledger.draft_run(world.account, None).await.unwrap();
     assert!(drafted.run.is_none(), "{drafted:?}");
     world.sell("in_4", (5_000, 70 * DAY)).await;
@@ -137,7 +137,7 @@ pub(crate) async fn a_loss_is_taken_off_later_payouts() {
     let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
     assert_eq!((payout.amount, payout.adjusted, payout.lines), (500, -1_500, 2));
     world.books().await;
-    // Cancelled, it is owed as before.
+    // After cancellation the adjustments are owed as before.
     world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
     let run = world.draft().await;
     world.approve(&run).await;
@@ -145,7 +145,7 @@ pub(crate) async fn a_loss_is_taken_off_later_payouts() {
     assert_eq!((payout.amount, payout.adjusted), (500, -1_500));
     world.mark_paid(payout.id, "r").await.unwrap();
     world.books().await;
-    // It was netted: nothing is owed any more.
+    // The adjustments were netted, so nothing more is owed.
     world.sell("in_5", (1_000, 120 * DAY)).await;
     world.advance_days(90);
     world.end_holds().await;
@@ -156,7 +156,7 @@ pub(crate) async fn a_loss_is_taken_off_later_payouts() {
 }
 
 #[tokio::test]
-pub(crate) async fn what_failed_returns_to_the_next_run_as_it_is_by_then() {
+pub(crate) async fn lines_of_a_failed_payout_return_with_their_current_amounts() {
     let world = earned(payable().await).await;
     let run = world.draft().await;
     world.approve(&run).await;
@@ -167,14 +167,14 @@ pub(crate) async fn what_failed_returns_to_the_next_run_as_it_is_by_then() {
     assert_eq!((failed.status, failed.payout.amount), (PayoutStatus::Failed, 3_000));
     assert_eq!(world.told(payout.id).await, ["payout.created", "payout.failed"]);
     let items = store::affiliate::payout::list_items(world.store(), (world.account, payout.id), None, 10).await;
-    assert_eq!(items.unwrap().len(), 2, "it keeps what it was made of");
+    assert_eq!(items.unwrap().len(), 2, "a failed payout keeps its items");
     assert!(world.fail(payout.id, "again").await.is_err());
     world.books().await;
     let bob = world.payout_of(world.bob, PayoutStatus::Processing).await.payout;
     world.mark_paid(bob.id, "r").await.unwrap();
     assert!(world.run(&run).await.is_partial);
     let next = world.draft().await;
-    // What happened to the sale meanwhile counts now.
+    // Refunds in the meantime are applied now.
     assert_eq!(format!("{:?}", next.totals), "{usd: 2000}");
     world.books().await;
     world.approve(&next).await;
@@ -190,7 +190,7 @@ pub(crate) async fn what_failed_returns_to_the_next_run_as_it_is_by_then() {
 }
 
 #[tokio::test]
-pub(crate) async fn a_transfer_that_comes_back_is_a_failed_payout() {
+pub(crate) async fn a_reversed_transfer_fails_its_payout() {
     let world = payable().await;
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
     let world = earned(world).await;
@@ -225,7 +225,7 @@ pub(crate) async fn an_account_that_takes_transfers_can_be_paid() {
     assert!(!is_able().await);
     world.tell("account.updated", 30, account("active")).await;
     assert!(is_able().await);
-    // An older account of it comes late.
+    // An older version of the account arrives late.
     world.tell("account.updated", 20, account("inactive")).await;
     assert!(is_able().await);
     assert_eq!(world.told(world.ada).await, ["affiliate.updated", "affiliate.updated"]);
@@ -236,7 +236,7 @@ pub(crate) async fn an_account_that_takes_transfers_can_be_paid() {
 }
 
 #[tokio::test]
-pub(crate) async fn an_account_that_takes_no_transfers_any_more_is_in_no_draft() {
+pub(crate) async fn a_partner_whose_account_stops_taking_transfers_leaves_the_draft() {
     let world = payable().await;
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
     let world = earned(world).await;
@@ -251,7 +251,7 @@ pub(crate) async fn an_account_that_takes_no_transfers_any_more_is_in_no_draft()
     assert_eq!((skipped[0].partner, skipped[0].reason), (world.ada, SkipReason::NotReady));
     world.books().await;
     world.approve(&after).await;
-    // What is approved is under way.
+    // The approved payout is in progress.
     let bob = world.payout_of(world.bob, PayoutStatus::Processing).await.payout;
     world.mark_paid(bob.id, "r").await.unwrap();
     let active = json!({"id": "acct_ada", "object": "account", "capabilities": {"transfers": "active"}});
@@ -261,14 +261,14 @@ pub(crate) async fn an_account_that_takes_no_transfers_any_more_is_in_no_draft()
 }
 
 #[tokio::test]
-pub(crate) async fn several_at_once_come_to_one_end() {
+pub(crate) async fn concurrent_operations_have_one_consistent_result() {
     let (_directory, store) = super::setting::on_disk().await;
     let world = earned(payable_on(store).await).await;
     let drafts = (world.ledger.draft_run(world.account, None), world.ledger.draft_run(world.account, None));
     let (one, other) = tokio::join!(drafts.0, drafts.1);
     assert!(one.is_ok() != other.is_ok(), "one draft at a time: {one:?} {other:?}");
     let run = one.or(other).unwrap().run.unwrap();
-    // A refund meets the approval: the line is out of it, or it is approved with it.
+    // A refund concurrent with the approval: the line leaves the draft, or is approved with it.
     let lost = world.event("charge.refunded", 32 * DAY, told::charge("in_2", 5_000, 5_000));
     let (approved, heard) = tokio::join!(
         world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals), &no_extension),

@@ -1,8 +1,8 @@
-//! What is cut off anywhere is gone on with, and comes to the same.
+//! Interrupted operations are completed by jobs with the same result.
 
 use std::time::Duration;
 
-use affiliate::office::no_extension;
+use affiliate::service::no_extension;
 use mail::affiliate::payout::{PayoutRunStatus, PayoutStatus};
 use mail::affiliate::program::PayoutMethod;
 use store::affiliate::payout_run;
@@ -10,7 +10,7 @@ use store::affiliate::payout_run;
 use super::setting::{Script, cut_off, on_disk, payable_on};
 use super::world::World;
 
-/// Lines of Ada's: more than a step of anything takes, and of Bob's a few.
+/// Number of Ada's lines: more than one step handles. Bob has a few.
 const MANY: usize = 900;
 
 async fn much() -> (tempfile::TempDir, World, i64) {
@@ -23,7 +23,7 @@ async fn much() -> (tempfile::TempDir, World, i64) {
 }
 
 impl World {
-    /// The next start: what was driven by who died is gone on with after a while.
+    /// Runs due jobs as after a restart: the lease of the interrupted worker has expired.
     pub(crate) async fn recover(&self, processor: &Script) {
         self.clock.advance(Duration::from_secs(61));
         self.work(processor).await;
@@ -31,7 +31,7 @@ impl World {
 }
 
 #[tokio::test]
-pub(crate) async fn a_draft_is_gone_on_with() {
+pub(crate) async fn an_interrupted_draft_is_completed() {
     for polls in [1, 2, 3, 4, 5, 7, 9] {
         let (_directory, world, sum) = much().await;
         let cut = cut_off(polls, world.ledger.draft_run(world.account, None)).await;
@@ -39,7 +39,7 @@ pub(crate) async fn a_draft_is_gone_on_with() {
         world.recover(&Script::default()).await;
         let run = match payout_run::find_open(world.store(), world.account).await.unwrap() {
             Some(run) => run,
-            // It died before anything was written.
+            // Interrupted before anything was committed.
             None => world.draft().await,
         };
         assert!(run.is_drafted(), "{cut:?} {run:?}");
@@ -51,7 +51,7 @@ pub(crate) async fn a_draft_is_gone_on_with() {
 }
 
 #[tokio::test]
-pub(crate) async fn a_cancelled_run_is_taken_apart() {
+pub(crate) async fn an_interrupted_cancellation_is_completed() {
     for polls in [1, 2, 3, 4] {
         let (_directory, world, sum) = much().await;
         let run = world.draft().await;
@@ -65,7 +65,7 @@ pub(crate) async fn a_cancelled_run_is_taken_apart() {
         if !is_cancelled {
             world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
         }
-        // Who drafts the next one helps.
+        // Drafting the next run completes the cancellation.
         let next = world.draft().await;
         assert_eq!(next.totals.values().sum::<i64>(), sum, "{polls}");
         world.books().await;
@@ -74,7 +74,7 @@ pub(crate) async fn a_cancelled_run_is_taken_apart() {
 }
 
 #[tokio::test]
-pub(crate) async fn lines_follow_a_payout_that_was_settled() {
+pub(crate) async fn lines_are_updated_after_an_interrupted_settlement() {
     for polls in [1, 2, 3, 5, 8] {
         let (_directory, world, _) = much().await;
         let run = world.draft().await;
@@ -90,7 +90,7 @@ pub(crate) async fn lines_follow_a_payout_that_was_settled() {
         world.books().await;
         world.recover(&Script::default()).await;
         world.books().await;
-        // Said again, it is as it was said.
+        // Repeating the operation returns the same result.
         if paid {
             assert_eq!(world.mark_paid(payout.id, "r").await.unwrap().status, PayoutStatus::Paid);
         }
@@ -102,7 +102,7 @@ pub(crate) async fn lines_follow_a_payout_that_was_settled() {
 }
 
 #[tokio::test]
-pub(crate) async fn a_transfer_is_made_once_wherever_it_is_cut_off() {
+pub(crate) async fn an_interrupted_transfer_is_made_once() {
     for polls in 1..12 {
         let (_directory, world, sum) = much().await;
         world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;

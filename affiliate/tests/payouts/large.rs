@@ -1,7 +1,7 @@
-//! Payouts with more lines than a commit holds, and runs with many partners.
+//! Payouts with more lines than a commit, and payout files.
 
-use affiliate::office::no_extension;
 use affiliate::payouts::FileSelection;
+use affiliate::service::no_extension;
 use mail::affiliate::money::Currency;
 use mail::affiliate::payout::{PayoutFileFormat, PayoutRunStatus, PayoutStatus};
 use mail::affiliate::program::PayoutMethod;
@@ -34,7 +34,7 @@ pub(crate) async fn a_partner_with_very_many_lines_is_paid_in_one_payout() {
 }
 
 #[tokio::test]
-pub(crate) async fn a_large_payout_that_fails_frees_all_its_lines() {
+pub(crate) async fn a_large_payout_that_fails_releases_all_its_lines() {
     let world = payable().await;
     world.bounties(world.ada, 450).await;
     let run = world.draft().await;
@@ -77,7 +77,7 @@ pub(crate) async fn files_are_cut_into_parts() {
     assert!(world.ledger.get_file(of, (&one(bank, None, None), 2)).await.is_err());
     let none = world.ledger.get_file(of, (&one(bank, Some("eur"), None), 1)).await.unwrap();
     assert_eq!(none.rows, 0);
-    // What failed is in no file: its money goes with the next run.
+    // A failed payout is in no file, because the next run pays it.
     let payout = world.payout_of(world.bob, PayoutStatus::Processing).await.payout;
     world.fail(payout.id, "why").await.unwrap();
     assert_eq!(world.ledger.get_file(of, (&one(bank, None, None), 1)).await.unwrap().rows, 0);

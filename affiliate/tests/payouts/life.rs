@@ -1,7 +1,7 @@
-//! A run from its draft to its end.
+//! Life cycle of a run, from draft to completion.
 
-use affiliate::office::no_extension;
-use affiliate::refusal::{AffiliateError, ConflictReason, ForbiddenReason};
+use affiliate::error::{AffiliateError, ConflictReason, ForbiddenReason};
+use affiliate::service::no_extension;
 use mail::affiliate::partner::PartnerStatus;
 use mail::affiliate::payout::{PayoutRunStatus, PayoutStatus, SkipReason};
 use mail::affiliate::program::PayoutMethod;
@@ -17,7 +17,7 @@ pub(crate) async fn a_run_is_drafted_approved_and_paid() {
     let world = payable().await;
     world.sell("in_1", (10_000, 10)).await;
     world.sell("in_2", (5_000, 20)).await;
-    // Nothing is earned yet.
+    // No line is earned yet.
     let drafted = world.ledger.draft_run(world.account, None).await.unwrap();
     assert!(drafted.run.is_none() && drafted.skipped.is_empty());
     world.earn().await;
@@ -67,7 +67,7 @@ pub(crate) async fn a_run_is_drafted_approved_and_paid() {
 }
 
 #[tokio::test]
-pub(crate) async fn a_cancelled_run_leaves_nothing() {
+pub(crate) async fn a_cancelled_run_releases_its_lines() {
     let world = payable().await;
     world.sell("in_1", (10_000, 10)).await;
     world.earn().await;
@@ -84,14 +84,14 @@ pub(crate) async fn a_cancelled_run_leaves_nothing() {
         ConflictReason::NoDraft,
     );
     world.books().await;
-    // Another one takes the same lines.
+    // Another run contains the same lines.
     let again = world.draft().await;
     assert_eq!(again.totals, run.totals);
     world.books().await;
 }
 
 #[tokio::test]
-pub(crate) async fn who_cannot_be_paid_is_skipped() {
+pub(crate) async fn partners_who_cannot_be_paid_are_skipped() {
     let world = payable().await;
     world.sell("in_1", (10_000, 10)).await;
     world.earn().await;
@@ -107,13 +107,13 @@ pub(crate) async fn who_cannot_be_paid_is_skipped() {
     let mut reasons: Vec<_> = drafted.skipped.iter().map(|one| one.reason.as_str()).collect();
     reasons.sort_unstable();
     assert_eq!(reasons, ["not_active", "not_ready"]);
-    // Nothing of it is kept: but for the one that was cancelled, there is no run.
+    // The attempt leaves no open run.
     assert!(store::affiliate::payout_run::find_open(world.store(), world.account).await.unwrap().is_none());
     world.books().await;
 }
 
 #[tokio::test]
-pub(crate) async fn a_run_takes_what_was_earned_by_its_cutoff() {
+pub(crate) async fn a_run_contains_lines_earned_by_its_cutoff() {
     let world = payable().await;
     world.sell("in_1", (10_000, 10)).await;
     world.earn().await;
@@ -127,7 +127,7 @@ pub(crate) async fn a_run_takes_what_was_earned_by_its_cutoff() {
 }
 
 #[tokio::test]
-pub(crate) async fn the_processor_pays_its_own() {
+pub(crate) async fn payouts_by_transfer_cannot_be_marked_paid() {
     let world = payable().await;
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
     world.sell("in_1", (10_000, 10)).await;

@@ -1,7 +1,7 @@
-//! Payouts: runs are drafted, approved, cancelled, paid; what happens to sales meanwhile; what is cut off half-way; and
-//! the processor's transfers. After each, an audit. All of it on PostgreSQL as well.
+//! Tests of payouts: drafting, approval, cancellation and settlement of runs; refunds in the meantime; interrupted
+//! operations; and transfers. Each test ends with an audit. Most run on PostgreSQL as well.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod amounts;
 mod compare;
@@ -14,10 +14,10 @@ mod life;
 mod methods;
 mod postgres;
 mod setting;
-#[allow(dead_code, reason = "the ledger's tests have more to tell")]
+#[allow(dead_code, reason = "used in full by the ledger's tests")]
 #[path = "../ledger/told.rs"]
 mod told;
 mod transfers;
-#[allow(dead_code, reason = "the ledger's tests ask for more")]
+#[allow(dead_code, reason = "used in full by the ledger's tests")]
 #[path = "../ledger/world.rs"]
 mod world;

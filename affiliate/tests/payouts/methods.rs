@@ -1,7 +1,7 @@
-//! A draft follows the methods that the program allows, and partners who are paid elsewhere.
+//! Changes to allowed methods and payout destinations while a draft is open.
 
-use affiliate::office::no_extension;
-use affiliate::refusal::{AffiliateError, ConflictReason};
+use affiliate::error::{AffiliateError, ConflictReason};
+use affiliate::service::no_extension;
 use mail::affiliate::payout::{Payout, PayoutRun, PayoutRunStatus, PayoutStatus, SkipReason};
 use mail::affiliate::program::{AffiliateProgram, PayoutMethod};
 use mail::id::{PayoutId, PayoutRunId};
@@ -12,11 +12,11 @@ use store::engine::Batch;
 use super::setting::{Script, cut_off, on_disk, payable, payable_on};
 use super::world::World;
 
-/// Lines of Ada's: more than a step takes out.
+/// Number of Ada's lines: more than one step removes.
 const MANY: usize = 900;
 
 impl World {
-    /// The program allows these methods; what follows in the draft is not done yet. The run that is marked.
+    /// Sets the allowed methods without filtering the draft yet. Returns the run that was marked.
     async fn say_methods(&self, methods: &[PayoutMethod]) -> Option<PayoutRunId> {
         let before = program::get(self.store(), self.account).await.unwrap().unwrap();
         let mut after: AffiliateProgram = before.clone();
@@ -43,7 +43,7 @@ impl World {
     }
 }
 
-/// Ada by PayPal, Bob by bank.
+/// Ada is paid by PayPal, Bob by bank transfer.
 async fn two() -> World {
     let world = payable().await;
     world.pay_by(world.bob, PayoutMethod::Bank, "DE02").await;
@@ -53,12 +53,12 @@ async fn two() -> World {
 }
 
 #[tokio::test]
-pub(crate) async fn payouts_by_a_method_that_is_allowed_no_more_leave_the_draft() {
+pub(crate) async fn payouts_by_a_disallowed_method_leave_the_draft() {
     let world = two().await;
     assert_eq!(world.allow(PayoutMethod::ALL).await, None, "there is no draft");
     let run = world.draft().await;
     assert_eq!((run.payouts, run.totals.values().sum::<i64>()), (2, 303 + 201));
-    // Another one that nobody is paid by, and one more.
+    // Removing an unused method, and allowing all again.
     let fewer: Vec<_> = PayoutMethod::ALL.iter().copied().filter(|one| *one != PayoutMethod::Wise).collect();
     assert_eq!(world.allow(&fewer).await, Some(run.id));
     assert_eq!(world.allow(PayoutMethod::ALL).await, None, "nothing is taken away");
@@ -77,7 +77,7 @@ pub(crate) async fn payouts_by_a_method_that_is_allowed_no_more_leave_the_draft(
     world.books().await;
     world.refused(&run, (run.rev, ConflictReason::OtherRun)).await;
     world.approve(&after).await;
-    // What is approved stays, and what left is in the next run once it may.
+    // Approved payouts stay, and removed lines are in the next run once the method is allowed again.
     assert_eq!(world.allow(&[]).await, None);
     assert_eq!(world.list(&[PayoutStatus::Processing]).await.len(), 1);
     assert!(world.ledger.draft_run(world.account, None).await.unwrap().run.is_none());
@@ -87,7 +87,7 @@ pub(crate) async fn payouts_by_a_method_that_is_allowed_no_more_leave_the_draft(
 }
 
 #[tokio::test]
-pub(crate) async fn nobody_approves_what_is_allowed_no_more() {
+pub(crate) async fn a_run_with_disallowed_methods_cannot_be_approved() {
     for helper in ["approves", "works", "cancels"] {
         let world = two().await;
         let run = world.draft().await;
@@ -111,7 +111,7 @@ pub(crate) async fn nobody_approves_what_is_allowed_no_more() {
 }
 
 #[tokio::test]
-pub(crate) async fn a_draft_that_is_cut_off_on_its_way_follows() {
+pub(crate) async fn an_interrupted_method_filter_is_completed() {
     for polls in [1, 2, 3, 5, 8] {
         let (_directory, store) = on_disk().await;
         let world = payable_on(store).await;
@@ -119,7 +119,7 @@ pub(crate) async fn a_draft_that_is_cut_off_on_its_way_follows() {
         world.bounties(world.ada, MANY).await;
         world.bounties(world.bob, 2).await;
         let run = if polls % 2 == 0 {
-            // The methods change while it is drafted.
+            // The methods change while the run is drafted.
             cut_off(polls, world.ledger.draft_run(world.account, None)).await;
             None
         } else {
@@ -130,7 +130,7 @@ pub(crate) async fn a_draft_that_is_cut_off_on_its_way_follows() {
             cut_off(polls, world.ledger.filter_by_methods((world.account, id))).await;
         }
         world.books().await;
-        // Drafted to its end, and then sifted.
+        // First drafting is completed, then the filter.
         for _ in 0..2 {
             world.recover(&Script::default()).await;
             world.books().await;
@@ -141,7 +141,7 @@ pub(crate) async fn a_draft_that_is_cut_off_on_its_way_follows() {
             None => world.draft().await,
         };
         assert_eq!((run.payouts, run.sifted, run.totals.values().sum::<i64>()), (1, None, 201), "{polls}");
-        // What left is free, to the last line.
+        // All removed lines are released.
         world.recover(&Script::default()).await;
         let free = world.lines().await.iter().filter(|line| line.status.payout().is_none()).count();
         assert_eq!(free, MANY);
@@ -151,12 +151,12 @@ pub(crate) async fn a_draft_that_is_cut_off_on_its_way_follows() {
 }
 
 #[tokio::test]
-pub(crate) async fn open_payouts_of_former_runs_hide_nobody_in_the_draft() {
+pub(crate) async fn open_payouts_of_earlier_runs_do_not_hide_draft_payouts() {
     let world = two().await;
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
     world.approve(&world.draft().await).await;
     let first = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
-    // As many as of many runs that nobody has marked paid.
+    // As many open payouts as many unpaid runs would have.
     let mut batch = Batch::progress();
     for number in 1..=450 {
         let id = PayoutId::new(first.id.born_at(), number);

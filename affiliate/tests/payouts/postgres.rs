@@ -1,5 +1,5 @@
-//! The same stories on PostgreSQL: commits go over a connection there, conflicts are told by the database, and scans see
-//! what others have committed meanwhile.
+//! The same tests on PostgreSQL: commits use a connection, the database detects conflicts, and scans see concurrent
+//! commits.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use super::database::Server;
 use super::world::DATABASES;
 use super::{compare, interplay, killed, large, life, methods, transfers};
 
-/// Tells stories, each in a database of its own.
+/// Runs tests, each in a new database.
 fn tell(stories: &[fn()]) {
     let server = Rc::new(Server::start(&[]));
     let make = Rc::clone(&server);
@@ -19,53 +19,53 @@ fn tell(stories: &[fn()]) {
 }
 
 #[test]
-fn runs_live_and_die_alike_on_postgres() {
+fn runs_behave_alike_on_postgres() {
     tell(&[
         life::a_run_is_drafted_approved_and_paid,
-        life::a_cancelled_run_leaves_nothing,
-        life::who_cannot_be_paid_is_skipped,
-        life::a_run_takes_what_was_earned_by_its_cutoff,
-        life::the_processor_pays_its_own,
+        life::a_cancelled_run_releases_its_lines,
+        life::partners_who_cannot_be_paid_are_skipped,
+        life::a_run_contains_lines_earned_by_its_cutoff,
+        life::payouts_by_transfer_cannot_be_marked_paid,
         compare::a_line_is_compared_a_day_before_it_is_earned,
-        compare::a_line_waits_for_an_answer_but_not_for_ever,
+        compare::a_line_waits_for_an_answer_at_most_a_day,
         compare::a_draft_is_compared_before_it_is_approved,
-        compare::where_there_is_no_answer_the_owner_sees_it,
-        compare::a_draft_that_is_compared_can_be_cancelled,
+        compare::unanswered_charges_are_counted_in_the_run,
+        compare::a_draft_can_be_cancelled_while_it_is_compared,
         large::a_partner_with_very_many_lines_is_paid_in_one_payout,
-        large::a_large_payout_that_fails_frees_all_its_lines,
+        large::a_large_payout_that_fails_releases_all_its_lines,
         large::files_are_cut_into_parts,
-        methods::payouts_by_a_method_that_is_allowed_no_more_leave_the_draft,
-        methods::nobody_approves_what_is_allowed_no_more,
-        methods::open_payouts_of_former_runs_hide_nobody_in_the_draft,
+        methods::payouts_by_a_disallowed_method_leave_the_draft,
+        methods::a_run_with_disallowed_methods_cannot_be_approved,
+        methods::open_payouts_of_earlier_runs_do_not_hide_draft_payouts,
     ]);
 }
 
 #[test]
-fn what_happens_meanwhile_comes_to_the_same_on_postgres() {
+fn refunds_and_transfers_behave_alike_on_postgres() {
     tell(&[
         interplay::a_refund_takes_a_line_out_of_its_draft,
-        interplay::a_draft_that_comes_to_too_little_is_dropped,
+        interplay::a_draft_payout_below_the_minimum_is_dropped,
         interplay::an_inquiry_keeps_a_line_from_being_paid,
-        interplay::what_is_approved_is_paid_whatever_happens,
-        interplay::a_loss_is_taken_off_later_payouts,
-        interplay::what_failed_returns_to_the_next_run_as_it_is_by_then,
-        interplay::a_transfer_that_comes_back_is_a_failed_payout,
+        interplay::an_approved_payout_is_unaffected_by_later_refunds,
+        interplay::with_offset_a_later_refund_is_netted_in_the_next_payouts,
+        interplay::lines_of_a_failed_payout_return_with_their_current_amounts,
+        interplay::a_reversed_transfer_fails_its_payout,
         interplay::an_account_that_takes_transfers_can_be_paid,
-        interplay::an_account_that_takes_no_transfers_any_more_is_in_no_draft,
-        interplay::several_at_once_come_to_one_end,
+        interplay::a_partner_whose_account_stops_taking_transfers_leaves_the_draft,
+        interplay::concurrent_operations_have_one_consistent_result,
         transfers::a_transfer_is_made,
-        transfers::what_is_not_answered_is_asked_again_with_the_same_key,
-        transfers::what_was_never_asked_may_be_failed_by_hand,
-        transfers::what_is_refused_for_good_has_failed,
-        transfers::money_that_is_missing_is_waited_for,
-        transfers::money_that_is_missing_for_long_fails_the_payout,
-        transfers::a_key_that_is_forgotten_by_now_is_not_asked_with,
-        transfers::a_transfer_that_came_back_before_it_was_heard_of_names_its_payout,
+        transfers::an_unanswered_transfer_is_retried_with_the_same_key,
+        transfers::a_transfer_never_sent_can_be_failed_by_hand,
+        transfers::a_rejected_transfer_fails_the_payout,
+        transfers::insufficient_funds_are_retried_daily_with_new_keys,
+        transfers::lasting_insufficient_funds_fail_the_payout,
+        transfers::a_transfer_with_an_old_key_is_looked_up_first,
+        transfers::a_transfer_reversed_before_its_response_fails_its_payout,
     ]);
 }
 
 #[test]
-fn what_is_cut_off_is_gone_on_with_on_postgres() {
-    // The others of these go the same ways, and take minutes.
-    tell(&[killed::a_draft_is_gone_on_with, killed::a_cancelled_run_is_taken_apart]);
+fn interrupted_jobs_are_completed_on_postgres() {
+    // The other tests of this file use the same code paths and would take minutes.
+    tell(&[killed::an_interrupted_draft_is_completed, killed::an_interrupted_cancellation_is_completed]);
 }

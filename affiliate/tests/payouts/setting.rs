@@ -1,4 +1,4 @@
-//! What these tests do to a world: partners who can be paid, and lines that are earned.
+//! Test support for payouts: payable partners, earned lines, and a scripted processor.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -6,12 +6,12 @@ use std::sync::Mutex;
 use std::task::Poll;
 
 use affiliate::audit::audit;
-use affiliate::comparing::{ReconcileOutcome, Reconciler};
+use affiliate::error::AffiliateError;
 use affiliate::ledger::{Ledger, LedgerError};
-use affiliate::office::no_extension;
 use affiliate::payouts::transfers::{PayoutGateway, StripeTransfer, TransferRequest, TransferResponse};
 use affiliate::payouts::{PayoutQuery, PayoutView};
-use affiliate::refusal::AffiliateError;
+use affiliate::reconciliation::{ReconcileOutcome, Reconciler};
+use affiliate::service::no_extension;
 use jiff::SignedDuration;
 use mail::affiliate::commission::{Commission, CommissionOrigin, CommissionState, TermsSnapshot};
 use mail::affiliate::partner::{Partner, PayoutDestination};
@@ -28,7 +28,8 @@ use store::task::PARTITIONS;
 use super::told;
 use super::world::{World, connected, terms};
 
-/// A store on disk, or in a new database: its commits are awaited, so that calls are cut off and meet each other there.
+/// Returns a store on disk or in a new database. Its commits are awaited, so operations can be interrupted and
+/// interleaved there.
 pub(crate) async fn on_disk() -> (tempfile::TempDir, Store) {
     let directory = tempfile::tempdir().unwrap();
     if let Some(store) = connected().await {
@@ -38,20 +39,20 @@ pub(crate) async fn on_disk() -> (tempfile::TempDir, Store) {
     (directory, Store::open(&options).unwrap())
 }
 
-/// Two partners who are paid by PayPal, and a lead of Ada's who pays by `cus_1`.
+/// Creates two partners with PayPal destinations, and a lead of Ada's with customer `cus_1`.
 pub(crate) async fn payable() -> World {
     let world = World::new().await;
-    open_purses(&world).await;
+    set_destinations(&world).await;
     world
 }
 
 pub(crate) async fn payable_on(store: Store) -> World {
     let world = World::of(store, terms(), |_| {}).await;
-    open_purses(&world).await;
+    set_destinations(&world).await;
     world
 }
 
-async fn open_purses(world: &World) {
+async fn set_destinations(world: &World) {
     world.pay_by(world.ada, PayoutMethod::Paypal, "ada@paypal.example").await;
     world.pay_by(world.bob, PayoutMethod::Paypal, "bob@paypal.example").await;
     world.lead("lin@example.org", Some("cus_1")).await;
@@ -77,18 +78,18 @@ impl World {
         self.change(id, |partner| partner.payout = Some(payout)).await;
     }
 
-    /// An invoice of the lead's, paid so many seconds after the start.
+    /// Ingests an invoice of the lead, paid `after` seconds after the start.
     pub(crate) async fn sell(&self, invoice: &str, (cents, after): (i64, i64)) {
         self.hear(&self.paid(invoice, "cus_1", (cents, after))).await;
     }
 
-    /// A month goes by: what was sold is earned.
+    /// Advances the clock by a month, so that pending lines are earned.
     pub(crate) async fn earn(&self) {
         self.advance_days(31);
         self.end_holds().await;
     }
 
-    /// All of an invoice's charge, or a part, goes back.
+    /// Refunds an invoice's charge, wholly or in part.
     pub(crate) async fn refund(&self, invoice: &str, (paid, refunded): (i64, i64), after: i64) {
         self.tell("charge.refunded", after, told::charge(invoice, paid, refunded)).await;
     }
@@ -115,7 +116,7 @@ impl World {
         self.ledger.list_payouts(self.account, &wish, wanted).await.unwrap().payouts
     }
 
-    /// The one payout of a partner that stands so.
+    /// Returns the only payout of a partner with this status.
     pub(crate) async fn payout_of(&self, partner: PartnerId, status: PayoutStatus) -> PayoutView {
         let mut found = self.list(&[status]).await;
         found.retain(|shown| shown.payout.partner == partner);
@@ -131,32 +132,32 @@ impl World {
         self.ledger.fail_payout((self.account, id), (reason, None), &no_extension).await
     }
 
-    /// Goes on with what is due.
+    /// Runs the due jobs.
     pub(crate) async fn work(&self, processor: &Script) {
         let now = self.clock.now();
         let worked = self.ledger.run_due_jobs(0..=PARTITIONS - 1, now, processor).await.unwrap();
         assert_eq!(worked.failed, 0);
     }
 
-    /// An audit, of any number of partners; how many payouts it looked at.
+    /// Audits the ledger and returns the number of payouts checked.
     pub(crate) async fn books(&self) -> usize {
-        // Commits go in turn: what was cut off has landed before this one, or never will.
+        // Commits are ordered: one that was interrupted is applied before this one, or never.
         store::setting::put(self.store(), "landed", store::engine::Value::from_static(b"x")).await.unwrap();
         let audit = audit(&self.ledger, self.account).await.unwrap();
         assert!(audit.ok, "{:#?}", audit.broken);
         audit.checked.payouts
     }
 
-    /// Lines of a partner that are earned: bounties, each of a lead of its own, of so many cents and one more each.
+    /// Creates earned bounties of 100, 101, … cents, each with its own lead.
     pub(crate) async fn bounties(&self, partner: PartnerId, number: usize) {
         bounties(&self.ledger, &self.partner(partner).await, number).await;
     }
 }
 
-/// Writes leads and their bounties, earned, as they would stand after a hold.
+/// Writes leads with bounties as earned after their hold.
 pub(crate) async fn bounties(ledger: &Ledger, partner: &Partner, number: usize) {
     let entropy = Entropy::default();
-    // Longer ago than events are kept: nobody was told.
+    // Older than the event retention, so the audit expects no events.
     let now = partner.created_at - SignedDuration::from_hours(24 * 100);
     for chunk in (0..number).collect::<Vec<_>>().chunks(500) {
         let mut batch = Batch::intake();
@@ -218,23 +219,23 @@ fn lead(partner: &Partner, id: ReferralId) -> Referral {
     }
 }
 
-/// A processor that says what it is told to, and remembers what it was asked: as a real one, it makes one transfer for
-/// a key, and answers the same to the same key.
+/// A scripted processor that records requests. Like a real one it creates one transfer per key, and repeats the
+/// response for the same key.
 #[derive(Default)]
-pub(crate) struct Script(Mutex<Said>);
+pub(crate) struct Script(Mutex<GatewayScript>);
 
 #[derive(Default)]
-struct Said {
+struct GatewayScript {
     answers: VecDeque<TransferResponse>,
     keys: Vec<String>,
     looked_for: usize,
     is_list_silent: bool,
-    /// Made with keys that it does not know any more.
+    /// Transfers whose keys were forgotten.
     forgotten: Vec<(String, (String, i64))>,
     made: BTreeMap<String, (String, i64)>,
     compared: Vec<String>,
     comparisons: VecDeque<ReconcileOutcome>,
-    /// How often was waited before more was asked about.
+    /// Number of waits between batches.
     paced: usize,
 }
 
@@ -253,17 +254,17 @@ impl Script {
         self.0.lock().unwrap().keys.clone()
     }
 
-    /// Whether it does not answer who looks transfers up.
+    /// Makes the list of transfers unavailable.
     pub(crate) fn silence_list(&self, is_silent: bool) {
         self.0.lock().unwrap().is_list_silent = is_silent;
     }
 
-    /// It made a transfer of which the store knows nothing.
+    /// Adds a transfer that the store does not know.
     pub(crate) fn made_before(&self, payout: PayoutId, amount: i64) {
         self.0.lock().unwrap().forgotten.push((format!("{payout}:1"), ("tr_before".to_owned(), amount)));
     }
 
-    /// It forgets its keys, and knows what it made.
+    /// Forgets the keys of existing transfers, but not the transfers.
     pub(crate) fn forget_keys(&self) {
         let mut said = self.0.lock().unwrap();
         let made = std::mem::take(&mut said.made);
@@ -274,28 +275,28 @@ impl Script {
         self.0.lock().unwrap().looked_for
     }
 
-    /// When it is asked about a charge, it answers, so often.
+    /// Queues answers to reconciliation requests.
     pub(crate) fn answer(&self, times: usize) {
         self.0.lock().unwrap().comparisons.extend(vec![ReconcileOutcome::Reconciled; times]);
     }
 
-    /// When it is asked about a charge, it does not answer, so often.
+    /// Queues reconciliation requests without an answer.
     pub(crate) fn ignore(&self, times: usize) {
         let silence = ReconcileOutcome::Unanswered("timeout".to_owned());
         self.0.lock().unwrap().comparisons.extend(vec![silence; times]);
     }
 
-    /// The invoices about which it was asked, since this was asked last.
+    /// Returns the reconciled invoices since the last call.
     pub(crate) fn compared(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap().compared)
     }
 
-    /// How often was waited before more was asked about, since this was asked last.
+    /// Returns the number of waits between batches since the last call.
     pub(crate) fn paced(&self) -> usize {
         std::mem::take(&mut self.0.lock().unwrap().paced)
     }
 
-    /// All that was transferred.
+    /// Returns the sum of all transfers.
     pub(crate) fn total(&self) -> i64 {
         let said = self.0.lock().unwrap();
         let forgotten = said.forgotten.iter().map(|(_, made)| made);
@@ -317,7 +318,7 @@ impl PayoutGateway for Script {
                 | TransferResponse::NotSent(_)),
             ) => told,
             answer => {
-                // It is made, whether the answer arrives or not.
+                // The transfer is created, whether or not the response arrives.
                 let number = said.made.len() + said.forgotten.len();
                 let new = || (format!("tr_{number}"), order.payout.amount);
                 let id = said.made.entry(order.key.clone()).or_insert_with(new).0.clone();
@@ -362,7 +363,7 @@ impl PayoutGateway for Script {
     }
 }
 
-/// Polls so often and then drops it, as a kill would; what it came to, if it was done by then.
+/// Polls a future that many times and drops it, like a kill. Returns its output if it was done.
 pub(crate) async fn cut_off<T>(polls: usize, work: impl Future<Output = T>) -> Option<T> {
     let mut work = std::pin::pin!(work);
     let mut left = polls;

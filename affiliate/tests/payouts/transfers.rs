@@ -1,9 +1,9 @@
-//! The processor's transfers: what it says, and what becomes of payouts by it.
+//! Transfers of the processor, and how its responses settle payouts.
 
 use std::time::Duration;
 
+use affiliate::error::{AffiliateError, ConflictReason};
 use affiliate::payouts::transfers::TransferResponse;
-use affiliate::refusal::{AffiliateError, ConflictReason};
 use mail::affiliate::payout::{PayoutRun, PayoutRunStatus, PayoutStatus};
 use mail::affiliate::program::PayoutMethod;
 use mail::id::PayoutId;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::setting::{Script, payable};
 use super::world::World;
 
-/// A run of one payout of Ada's, approved.
+/// Creates an approved run with one payout of Ada's.
 async fn approved() -> (World, PayoutRun) {
     let world = payable().await;
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
@@ -50,7 +50,7 @@ pub(crate) async fn a_transfer_is_made() {
 }
 
 #[tokio::test]
-pub(crate) async fn what_is_not_answered_is_asked_again_with_the_same_key() {
+pub(crate) async fn an_unanswered_transfer_is_retried_with_the_same_key() {
     let (world, run) = approved().await;
     let lost = || TransferResponse::NoResponse("timeout".to_owned());
     let processor = Script::of([lost(), lost()]);
@@ -60,7 +60,7 @@ pub(crate) async fn what_is_not_answered_is_asked_again_with_the_same_key() {
     let refused = world.fail(payout.id, "why").await;
     assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::TransferUnderWay))), "{refused:?}");
     world.work(&processor).await;
-    assert_eq!(processor.keys().len(), 1, "not before its time");
+    assert_eq!(processor.keys().len(), 1, "not before the retry is due");
     world.later(31, &processor).await;
     world.later(600, &processor).await;
     let paid = world.adas(PayoutStatus::Paid).await;
@@ -69,7 +69,7 @@ pub(crate) async fn what_is_not_answered_is_asked_again_with_the_same_key() {
 }
 
 #[tokio::test]
-pub(crate) async fn what_was_never_asked_may_be_failed_by_hand() {
+pub(crate) async fn a_transfer_never_sent_can_be_failed_by_hand() {
     let (world, _) = approved().await;
     let processor =
         Script::of([TransferResponse::NotSent("no key".to_owned()), TransferResponse::NotSent("no key".to_owned())]);
@@ -82,7 +82,7 @@ pub(crate) async fn what_was_never_asked_may_be_failed_by_hand() {
 }
 
 #[tokio::test]
-pub(crate) async fn what_is_refused_for_good_has_failed() {
+pub(crate) async fn a_rejected_transfer_fails_the_payout() {
     let (world, run) = approved().await;
     let processor = Script::of([TransferResponse::Rejected("No such destination".to_owned())]);
     world.work(&processor).await;
@@ -91,7 +91,7 @@ pub(crate) async fn what_is_refused_for_good_has_failed() {
     let after = world.run(&run).await;
     assert_eq!((after.status, after.is_partial), (PayoutRunStatus::Completed, true));
     world.books().await;
-    // Its line is in the next one, which is another payout: another key.
+    // The line is in the next run with a new payout and a new key.
     let next = world.draft().await;
     world.approve(&next).await;
     world.work(&processor).await;
@@ -102,7 +102,7 @@ pub(crate) async fn what_is_refused_for_good_has_failed() {
 }
 
 #[tokio::test]
-pub(crate) async fn money_that_is_missing_is_waited_for() {
+pub(crate) async fn insufficient_funds_are_retried_daily_with_new_keys() {
     let (world, _) = approved().await;
     let processor = Script::of([TransferResponse::InsufficientFunds, TransferResponse::InsufficientFunds]);
     world.work(&processor).await;
@@ -112,12 +112,12 @@ pub(crate) async fn money_that_is_missing_is_waited_for() {
     world.later(86_400, &processor).await;
     world.later(86_400, &processor).await;
     world.adas(PayoutStatus::Paid).await;
-    // Each was refused for good: no key is used twice.
+    // Each was a definite refusal, so no key is used twice.
     assert_eq!(processor.keys(), [format!("{id}:1"), format!("{id}:2"), format!("{id}:3")]);
 }
 
 #[tokio::test]
-pub(crate) async fn money_that_is_missing_for_long_fails_the_payout() {
+pub(crate) async fn lasting_insufficient_funds_fail_the_payout() {
     let (world, _) = approved().await;
     let processor = Script::of([
         TransferResponse::InsufficientFunds,
@@ -134,19 +134,19 @@ pub(crate) async fn money_that_is_missing_for_long_fails_the_payout() {
 }
 
 #[tokio::test]
-pub(crate) async fn a_key_that_is_forgotten_by_now_is_not_asked_with() {
-    // The transfer was made, and nobody heard so; and it was not.
+pub(crate) async fn a_transfer_with_an_old_key_is_looked_up_first() {
+    // The transfer was created but the response lost; or the request was lost.
     for was_made in [true, false] {
         let (world, _) = approved().await;
         let processor = if was_made {
             Script::of([TransferResponse::NoResponse("timeout".to_owned())])
         } else {
-            // It never came to the processor: the script makes nothing of a refusal.
+            // The request never arrived: the script creates nothing for this response.
             Script::of([TransferResponse::InsufficientFunds])
         };
         world.work(&processor).await;
         if !was_made {
-            // As if the answer had been lost.
+            // As if the response had been lost.
             let before = world.adas(PayoutStatus::Processing).await;
             let mut lost = before.clone();
             lost.asking.since = Some(world.clock.now());
@@ -161,12 +161,12 @@ pub(crate) async fn a_key_that_is_forgotten_by_now_is_not_asked_with() {
             world.later(60, &processor).await;
         }
         world.adas(PayoutStatus::Paid).await;
-        assert_eq!(processor.total(), 2_000, "made once");
+        assert_eq!(processor.total(), 2_000, "created once");
     }
 }
 
 #[tokio::test]
-pub(crate) async fn a_transfer_that_came_back_before_it_was_heard_of_names_its_payout() {
+pub(crate) async fn a_transfer_reversed_before_its_response_fails_its_payout() {
     let (world, _) = approved().await;
     let processor = Script::of([TransferResponse::NoResponse("timeout".to_owned())]);
     world.work(&processor).await;
@@ -178,14 +178,14 @@ pub(crate) async fn a_transfer_that_came_back_before_it_was_heard_of_names_its_p
     world.tell("transfer.reversed", 40 * 86_400, back).await;
     assert_eq!(world.adas(PayoutStatus::Failed).await.transfer.as_deref(), Some("tr_0"));
     world.later(86_400, &processor).await;
-    assert_eq!(processor.keys().len(), 1, "it is settled");
+    assert_eq!(processor.keys().len(), 1, "the payout is settled");
 }
 
-/// A key that was used already says nothing of the payout: were it failed, its lines would be paid once more.
+/// A reused key proves nothing about the payout. If the payout were failed, its lines could be paid twice.
 #[tokio::test]
-pub(crate) async fn a_key_that_was_used_is_looked_for() {
+pub(crate) async fn a_reused_key_is_looked_up() {
     let used = || TransferResponse::IdempotencyKeyReused("Keys can only be used once".to_owned());
-    // The transfer was made, and the answer lost.
+    // The transfer was created, and its response lost.
     let (world, run) = approved().await;
     let processor = Script::of([TransferResponse::NoResponse("timeout".to_owned()), used()]);
     world.work(&processor).await;
@@ -193,7 +193,7 @@ pub(crate) async fn a_key_that_was_used_is_looked_for() {
     let paid = world.adas(PayoutStatus::Paid).await;
     assert_eq!((paid.transfer.as_deref(), processor.total(), processor.looked_for()), (Some("tr_0"), 2_000, 1));
     assert_eq!(world.run(&run).await.status, PayoutRunStatus::Completed);
-    // None is found: it waits, is not failed, and is not asked for with that key again.
+    // No transfer is found: the payout waits, is not failed, and is not requested with that key again.
     let (world, _) = approved().await;
     let processor = Script::of([used()]);
     world.work(&processor).await;
@@ -204,16 +204,16 @@ pub(crate) async fn a_key_that_was_used_is_looked_for() {
     assert_eq!(waiting.failure_or_obstacle(), Some("timeout"), "the owner sees why");
     processor.silence_list(false);
     world.later(7_201, &processor).await;
-    assert_eq!((processor.keys().len(), processor.looked_for()), (1, 3), "only looked up");
-    // When that key can be forgotten, and the list has no transfer still, it is asked for with another.
+    assert_eq!((processor.keys().len(), processor.looked_for()), (1, 3), "only a lookup");
+    // Once the key is old enough to be forgotten and there is still no transfer, a new key is used.
     world.later(20 * 3_600, &processor).await;
     world.later(60, &processor).await;
     let paid = world.adas(PayoutStatus::Paid).await;
     assert_eq!(processor.keys(), [format!("{}:1", paid.id), format!("{}:2", paid.id)]);
-    assert_eq!(processor.total(), 2_000, "made once");
+    assert_eq!(processor.total(), 2_000, "created once");
 }
 
-/// The key is known by nobody any more: were the payout asked for, it would be paid twice.
+/// The processor has forgotten the key, so a new request would pay twice.
 #[tokio::test]
 pub(crate) async fn a_payout_of_a_restored_store_is_looked_up_first() {
     for was_made in [true, false] {
@@ -221,7 +221,7 @@ pub(crate) async fn a_payout_of_a_restored_store_is_looked_up_first() {
         let backup = world.adas(PayoutStatus::Processing).await;
         let processor = Script::default();
         if was_made {
-            // After the backup, of which the restored store knows nothing.
+            // Created after the backup, so the restored store does not know it.
             let order =
                 affiliate::payouts::transfers::TransferRequest { key: format!("{}:1", backup.id), payout: backup };
             affiliate::payouts::transfers::PayoutGateway::transfer(&processor, &order).await;
@@ -238,18 +238,22 @@ pub(crate) async fn a_payout_of_a_restored_store_is_looked_up_first() {
         processor.silence_list(true);
         world.later(61, &processor).await;
         world.later(601, &processor).await;
-        assert_eq!((processor.keys().len(), processor.looked_for()), (asked, 2), "nobody knows whether it was made");
+        assert_eq!(
+            (processor.keys().len(), processor.looked_for()),
+            (asked, 2),
+            "it is unknown whether the transfer exists"
+        );
         processor.silence_list(false);
         world.later(7_201, &processor).await;
         world.adas(PayoutStatus::Paid).await;
-        assert_eq!(processor.total(), 2_000, "made once");
+        assert_eq!(processor.total(), 2_000, "created once");
         assert_eq!(processor.keys().len(), 1);
     }
 }
 
-/// A restored store knows nothing of transfers after its backup: a run that was drafted since then would pay them again.
+/// A run drafted in a restored store must not repeat transfers made after the backup.
 #[tokio::test]
-pub(crate) async fn what_was_transferred_after_the_backup_is_not_transferred_again() {
+pub(crate) async fn transfers_made_after_the_backup_are_not_repeated() {
     for (made, is_paid) in [(2_000, true), (1_500, false)] {
         let world = payable().await;
         world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
@@ -265,10 +269,10 @@ pub(crate) async fn what_was_transferred_after_the_backup_is_not_transferred_aga
         let run = world.draft().await;
         world.approve(&run).await;
         world.later(61, &processor).await;
-        assert_eq!((processor.keys().len(), processor.total()), (0, made), "nothing is asked for");
+        assert_eq!((processor.keys().len(), processor.total()), (0, made), "no transfer is requested");
         if is_paid {
             assert_eq!(world.adas(PayoutStatus::Paid).await.transfer.as_deref(), Some("tr_before"));
-            // Later earnings are paid as ever.
+            // Later earnings are paid normally.
             world.sell("in_2", (10_000, 10)).await;
             world.earn().await;
             let next = world.draft().await;

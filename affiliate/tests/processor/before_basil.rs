@@ -1,4 +1,4 @@
-//! The shapes before 2025-03-31.
+//! JSON shapes before API version 2025-03-31.
 
 use affiliate::processor::{Payment, SubscriptionStatus};
 use mail::affiliate::sale::{DisputeState, SaleLine};
@@ -6,7 +6,7 @@ use mail::affiliate::sale::{DisputeState, SaleLine};
 use super::{referral, second, told, visit};
 
 #[test]
-fn a_checkout_names_whom_it_came_by() {
+fn a_checkout_names_its_referrer() {
     let checkout = told!(CheckoutCompleted in "before_basil/checkout_completed");
     assert_eq!(checkout.marks.hints, [visit(), referral()]);
     assert!(!checkout.marks.excluded && checkout.is_paid);
@@ -50,7 +50,7 @@ fn a_paid_invoice() {
     assert_eq!(sale.lines, lines(0));
 }
 
-/// The lines that both shapes of the invoice tell; since Basil there can be credit before tax.
+/// The lines of the invoice in both shapes; only the newer one has credit before tax.
 pub(crate) fn lines(pretax_credit: i64) -> [SaleLine; 3] {
     let line = |amount, price: &str, product: &str| SaleLine {
         amount,
@@ -85,7 +85,7 @@ fn a_refund_that_fails() {
 }
 
 #[test]
-fn a_credit_note_gives_back_what_it_does_not_refund() {
+fn a_credit_note_returns_its_amount_without_the_refund() {
     let note = told!(CreditNote in "before_basil/credit_note_created");
     assert_eq!((note.invoice.as_str(), note.given_back), ("in_Lin1", 1_000));
 }

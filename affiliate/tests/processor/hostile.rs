@@ -1,4 +1,4 @@
-//! What cannot be read is an error that names the field, and never more than that.
+//! Invalid input: errors name the field, and nothing panics.
 
 use affiliate::processor::{
     AMOUNT_MAX, Charge, Checkout, ConnectedAccount, CreditNote, Customer, FieldProblem, Invoice, InvoicePayment,
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{VISIT, fixture, second};
 
-/// Reads a fixture of which one place was replaced, or taken away.
+/// Parses a fixture with one value replaced or removed.
 fn read_with(name: &str, pointer: &str, value: Option<Value>) -> Result<(), JsonReadError> {
     let mut body: Value = serde_json::from_slice(&fixture(name)).unwrap();
     let (parent, field) = pointer.rsplit_once('/').unwrap();
@@ -92,20 +92,23 @@ fn an_error_names_the_field() {
 }
 
 #[test]
-fn what_is_no_event_is_no_panic() {
+fn invalid_bodies_are_errors_and_do_not_panic() {
     let wrong = |body: &[u8]| WebhookEvent::read(body).unwrap_err().to_string();
-    assert_eq!(wrong(b""), "body is no JSON");
-    assert_eq!(wrong(b"\xff"), "body is no JSON");
-    assert_eq!(wrong(b"[]"), "body is no object");
-    assert_eq!(wrong("[".repeat(1 << 20).as_bytes()), "body is no JSON");
-    assert_eq!(wrong("{\"a\":".repeat(100_000).as_bytes()), "body is no JSON");
+    assert_eq!(wrong(b""), "body is not JSON");
+    assert_eq!(wrong(b"\xff"), "body is not JSON");
+    assert_eq!(wrong(b"[]"), "body is not an object");
+    assert_eq!(wrong("[".repeat(1 << 20).as_bytes()), "body is not JSON");
+    assert_eq!(wrong("{\"a\":".repeat(100_000).as_bytes()), "body is not JSON");
     assert_eq!(wrong(br#"{"\u0024serde_json::private::RawValue":"1"}"#), "body has a field with a reserved name");
     assert_eq!(ResponsePage::read(&Bytes::from_static(b"{}")).unwrap_err().to_string(), "data is missing");
-    assert_eq!(ResponsePage::read(&Bytes::from_static(br#"{"data":{}}"#)).unwrap_err().to_string(), "data is no list");
+    assert_eq!(
+        ResponsePage::read(&Bytes::from_static(br#"{"data":{}}"#)).unwrap_err().to_string(),
+        "data is not a list"
+    );
 }
 
 #[test]
-fn the_largest_amount_is_read_and_none_beyond() {
+fn amounts_are_limited() {
     let (invoice, charge) = ("since_basil/invoice_paid", "since_basil/charge_refunded");
     assert_eq!(read_with(invoice, "/data/object/total", Some(json!(AMOUNT_MAX))), Ok(()));
     for (name, pointer, amount, field) in [
@@ -118,7 +121,7 @@ fn the_largest_amount_is_read_and_none_beyond() {
     }
 }
 
-/// A page of these objects, as many as fit into so many bytes.
+/// Returns a page of `number` objects.
 fn page_of(object: impl Fn(usize) -> String, number: usize) -> Bytes {
     let objects: Vec<String> = (0..number).map(object).collect();
     format!(r#"{{"object":"list","has_more":true,"data":[{}]}}"#, objects.join(",")).into()
@@ -131,7 +134,7 @@ fn a_page_is_bounded() {
     assert_eq!((page.objects.len(), page.next().as_deref()), (100, Some("in_99")));
     let error = ResponsePage::read(&page_of(small, 101)).unwrap_err();
     assert_eq!(error.to_string(), "data has more than 100 objects");
-    // One that is too large is told by its id, and the others are read.
+    // An object above the size limit is reported by its id; the others are parsed.
     let large = |nth| {
         let filler = "x".repeat(if nth == 1 { 64 << 10 } else { 0 });
         format!(r#"{{"number":"{filler}","id":"in_{nth}"}}"#)
@@ -146,7 +149,7 @@ fn a_page_is_bounded() {
     assert_eq!(error.to_string(), "body has more than 1000 fields");
 }
 
-/// The most memory that this process ever had, in bytes.
+/// Peak memory of the process in bytes.
 #[cfg(target_os = "linux")]
 fn peak() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -154,10 +157,10 @@ fn peak() -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
 }
 
-/// Each of these pages is of 6 MiB. As a tree of values, one took some 300 MiB.
+/// Each page has 6 MiB. Parsed into a tree of values, one took about 300 MiB.
 #[cfg(target_os = "linux")]
 #[test]
-fn an_answer_costs_what_its_bytes_are() {
+fn a_response_uses_no_more_memory_than_its_bytes() {
     let fill = |unit: &str| unit.repeat((60 << 10) / unit.len());
     let nest = "[".repeat(30 << 10) + &"]".repeat(30 << 10);
     let before = peak();
@@ -184,7 +187,7 @@ fn an_answer_costs_what_its_bytes_are() {
 }
 
 #[test]
-fn what_does_not_matter_is_passed_over() {
+fn unused_fields_are_ignored() {
     for (pointer, value) in [
         ("/data/object/metadata", json!("text")),
         ("/data/object/metadata", json!({"stx_referral": 5, "stx": [], "": null})),
@@ -201,7 +204,7 @@ fn what_does_not_matter_is_passed_over() {
 }
 
 #[test]
-fn hints_are_ids_of_ours_alone() {
+fn hints_are_visit_and_referral_ids_only() {
     assert!(ReferralHint::read(VISIT).is_some());
     for text in ["", "vis_", "vis_1", "user_1", "com_01JB3Q4N5T6V7W8X9Y0ZABCDEF", "vis_01JB3Q4N5T6V7W8X9Y0ZABCDEF0"] {
         assert_eq!(ReferralHint::read(text), None, "{text}");
@@ -232,7 +235,7 @@ const KINDS: [&str; 11] = [
     "account.updated",
 ];
 
-/// Reads it as an event of each kind that matters, and as an object of each kind where it may be made a tree of.
+/// Parses the body as an event of each type, and if small also as an object of each type.
 fn read_as_everything(body: &[u8], is_small: bool) {
     let keys = &MetadataKeys::default();
     let reading = &ReadContext { keys, as_of: StateVersion::fetched(second(1_767_270_000)) };
@@ -256,7 +259,7 @@ fn read_as_everything(body: &[u8], is_small: bool) {
     let _ = ConnectedAccount::read(object, reading);
 }
 
-/// JSON of any shape, with the names and numbers that matter now and then.
+/// Arbitrary JSON that sometimes contains names and values with a meaning.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -277,7 +280,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The place of each value in a body.
+/// Collects the JSON pointers of all values.
 fn places(value: &Value, at: String, out: &mut Vec<String>) {
     let inner: Vec<(String, &Value)> = match value {
         Value::Object(object) => object.iter().map(|(name, value)| (name.clone(), value)).collect(),
@@ -317,7 +320,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_signed_verifies(body in prop::collection::vec(any::<u8>(), 0..200), at in 0_i64..9_999_999_999) {
+    fn signatures_verify(body in prop::collection::vec(any::<u8>(), 0..200), at in 0_i64..9_999_999_999) {
         let header = signature::sign("whsec", second(at), &body);
         prop_assert_eq!(signature::verify(&header, &body, &["other", "whsec"], second(at)), Ok(second(at)));
     }

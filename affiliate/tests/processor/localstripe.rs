@@ -1,7 +1,7 @@
-//! What localstripe 1.15 sends and answers, recorded from it, cut down, and told again with invented ids.
+//! Events and responses of localstripe 1.15, recorded, shortened, and with invented ids.
 //!
-//! It speaks the shape of 2017 with `parent` beside it; tells of a payment by `invoice.payment_succeeded` alone, and of
-//! refunds not at all; expands `charge` in invoices, whose own `invoice` is null; has plans and no prices.
+//! localstripe uses the shape of 2017 plus `parent`. It reports payments by `invoice.payment_succeeded` only, and
+//! refunds not at all. It expands `charge` in invoices, whose own `invoice` is null, and has plans but no prices.
 
 use affiliate::processor::{
     Charge, Invoice, MetadataKeys, Payment, ReadContext, ResponsePage, StateVersion, SubscriptionStatus, WebhookEvent,
@@ -38,7 +38,7 @@ fn a_payment() {
 }
 
 #[test]
-fn lists_are_read_by_the_same_readers() {
+fn lists_are_parsed_like_events() {
     let keys = &MetadataKeys::default();
     let reading = &ReadContext { keys, as_of: StateVersion::fetched(second(1_767_270_000)) };
     let page = ResponsePage::read(&fixture("localstripe/invoices").into()).unwrap();
@@ -47,7 +47,11 @@ fn lists_are_read_by_the_same_readers() {
     let [taxed, open] = &invoices[..] else { panic!("{invoices:?}") };
     assert_eq!((taxed.sale.tax, taxed.sale.amount_paid, taxed.is_paid), (720, 4_320, true));
     assert!(!open.is_paid && open.charges.is_empty());
-    assert_eq!(open.sale.paid_at, second(1_767_261_002), "of an answer, the object's own time stands in");
+    assert_eq!(
+        open.sale.paid_at,
+        second(1_767_261_002),
+        "a fetched invoice without a payment time uses its creation time"
+    );
 
     let page = ResponsePage::read(&fixture("localstripe/charges").into()).unwrap();
     assert_eq!(page.next(), None);

@@ -1,7 +1,7 @@
-//! What the processor sends, read: fixtures in the shapes before and since Basil, and as localstripe sends them; and
-//! what nobody should send.
+//! Tests of the parsers of the processor's JSON: fixtures in the shapes before and since Basil, fixtures of
+//! localstripe, and invalid input.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod before_basil;
 mod hostile;
@@ -35,7 +35,7 @@ fn referral() -> ReferralHint {
     ReferralHint::read(REFERRAL).unwrap()
 }
 
-/// What a fixture is expected to be read as.
+/// Parses a fixture and expects this kind of fact.
 macro_rules! told {
     ($kind:ident in $name:expr) => {
         match crate::fact($name) {

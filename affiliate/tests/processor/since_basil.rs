@@ -1,4 +1,4 @@
-//! The shapes since 2025-03-31 (Basil).
+//! JSON shapes since API version 2025-03-31 (Basil).
 
 use affiliate::processor::{Payment, SubscriptionStatus, invoice_line, refunded};
 use mail::affiliate::sale::DisputeState;
@@ -8,7 +8,7 @@ use super::before_basil::lines;
 use super::{WebhookEvent, fixture, referral, second, told, visit};
 
 #[test]
-fn a_checkout_that_is_paid_later_and_by_no_invoice_is_a_sale() {
+fn a_later_paid_checkout_without_an_invoice_is_a_sale() {
     let checkout = told!(CheckoutCompleted in "since_basil/checkout_paid_later");
     assert_eq!(checkout.marks.hints, [referral()], "the merchant keeps its own id in the reference");
     assert_eq!((checkout.customer.as_deref(), checkout.email.as_deref()), (None, Some("ono@example.org")));
@@ -47,16 +47,16 @@ fn a_paid_invoice() {
     assert_eq!(
         invoice.payments,
         [Payment { charge: None, payment_intent: Some("pi_Lin1".to_owned()) }],
-        "an attempt that was canceled paid nothing"
+        "a canceled attempt is not a payment"
     );
     let sale = invoice.sale;
     assert_eq!((sale.total, sale.total_excluding_tax, sale.tax), (13_560, Some(11_300), 2_260));
     assert_eq!((sale.amount_paid, sale.paid_at), (10_000, second(1_767_261_595)));
-    assert_eq!(sale.lines, [], "a part of the lines says nothing of the whole");
+    assert_eq!(sale.lines, [], "incomplete lines are dropped");
     let body: Value = serde_json::from_slice(&fixture("since_basil/invoice_paid")).unwrap();
     let all = body["data"]["object"]["lines"]["data"].as_array().unwrap().iter().enumerate();
     let whole: Vec<_> = all.map(|(nth, line)| invoice_line(&line.to_string(), nth).unwrap()).collect();
-    assert_eq!(whole, lines(300), "discounts stand among the credits too, and count once");
+    assert_eq!(whole, lines(300), "discounts are also listed as credits, and count once");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_charge_and_its_refunds_come_to_what_was_refunded() {
 }
 
 #[test]
-fn a_credit_note_gives_back_besides_its_refunds_until_it_is_void() {
+fn a_credit_note_returns_an_amount_besides_refunds_until_it_is_voided() {
     let created = told!(CreditNote in "since_basil/credit_note_created");
     assert_eq!(created.given_back, 3_000);
     let voided = told!(CreditNote in "since_basil/credit_note_voided");
@@ -90,13 +90,13 @@ fn a_credit_note_gives_back_besides_its_refunds_until_it_is_void() {
 }
 
 #[test]
-fn a_dispute_goes_its_way() {
+fn a_dispute_changes_its_status() {
     assert_eq!(told!(Dispute in "since_basil/dispute_updated").status, DisputeState::Open);
     assert_eq!(told!(Dispute in "since_basil/dispute_closed").status, DisputeState::Won);
 }
 
 #[test]
-fn a_transfer_that_came_back() {
+fn a_reversed_transfer() {
     let transfer = told!(TransferReversed in "since_basil/transfer_reversed");
     assert_eq!((transfer.id.as_str(), transfer.amount_reversed, transfer.is_whole), ("tr_1", 4_200, true));
 }

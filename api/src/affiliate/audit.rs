@@ -1,30 +1,30 @@
-//! `/dashboard/api/affiliate-program/audit`: whether the books are as they must be.
+//! `/dashboard/api/affiliate-program/audit`: checks the invariants of the affiliate ledger.
 
 use std::sync::Arc;
 
 use ::affiliate::audit::{AuditReport, Invariant, audit};
 use serde_json::{Value, json};
 
-use super::asked::ReadRequest;
 use super::refusal_problem;
-use crate::call::{NoInput, Owner};
+use super::request::ReadRequest;
+use crate::handler::{NoInput, Owner};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
 impl ToSchema for AuditReport {
     fn schema(schemas: &mut Schemas) -> Value {
         let names: Vec<&str> = Invariant::ALL.iter().map(|invariant| invariant.as_str()).collect();
         let broken = schema::object(
-            "Something that is not as it must be",
+            "A violated invariant",
             [
-                ("invariant", schema::string_enum(&names, "What it breaks")),
-                ("subject", schema::string("The id of what breaks it")),
-                ("message", schema::string("In words")),
+                ("invariant", schema::string_enum(&names, "The invariant")),
+                ("subject", schema::string("The id of the object that violates it")),
+                ("message", schema::string("A description")),
             ],
         );
         let checked = schema::object(
-            "What was looked at",
+            "Number of objects checked",
             [
                 ("partners", schema::count("Partners")),
                 ("referrals", schema::count("Referrals")),
@@ -33,11 +33,11 @@ impl ToSchema for AuditReport {
             ],
         );
         let fields = [
-            ("ok", json!({"type": "boolean", "description": "Whether nothing is broken"})),
+            ("ok", json!({"type": "boolean", "description": "Whether all invariants hold"})),
             ("checked", checked),
-            ("broken", schema::list(broken, "What is broken; the first thousand")),
+            ("broken", schema::list(broken, "Violated invariants, at most 1,000")),
         ];
-        schemas.component("AffiliateAudit", |_| schema::object("An audit of the books", fields))
+        schemas.component("AffiliateAudit", |_| schema::object("An audit of the ledger", fields))
     }
 }
 
@@ -45,7 +45,7 @@ impl ToSchema for AuditReport {
 ///
 /// # Errors
 /// There is no program; the store cannot be read.
-pub async fn get(room: Arc<AppState>, owner: Owner, asked: ReadRequest<NoInput>) -> Result<AuditReport, Problem> {
-    let account = asked.require_program(&room, owner.tenant()).await?.program.account;
+pub async fn get(room: Arc<AppState>, owner: Owner, request: ReadRequest<NoInput>) -> Result<AuditReport, Problem> {
+    let account = request.require_program(&room, owner.tenant()).await?.program.account;
     audit(&room.affiliate.ledger(), account).await.map_err(|fault| refusal_problem(&room, fault.into()))
 }

@@ -1,4 +1,4 @@
-//! `/dashboard/api/affiliate-program/backfill`: the past is read into the ledger.
+//! `/dashboard/api/affiliate-program/backfill`: imports past invoices of the payment processor into the ledger.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use mail::id::BackfillId;
 use serde::Serialize;
 use serde_json::Value;
 
-use ::affiliate::refusal::AffiliateNoun;
+use ::affiliate::error::AffiliateNoun;
 
-use super::answer::{self, ResponseObject, VersionedResponse, begin_for_owner};
-use super::asked::{CreateRequest, ReadRequest, ResolvedRequest};
 use super::fields::{BodyFieldReader, parse_time_or_unix};
+use super::request::{CreateRequest, ReadRequest, ResolvedRequest};
+use super::response::{self, ResponseObject, VersionedResponse, begin_for_owner};
 use super::{BackfillPath, refusal_problem};
-use crate::call::{FromRequest, Media, Owner, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::fields::{self, FieldNames};
+use crate::handler::{FromRequest, Media, Owner, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
-/// What `POST …/backfill` takes.
+/// Body of `POST …/backfill`.
 #[derive(Debug)]
 pub struct StartBackfill {
     since: Option<Timestamp>,
@@ -34,10 +34,11 @@ impl FromRequest for StartBackfill {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("BeginAffiliateBackfill", |_| {
-            let mut since = schema::time("From when on, or Unix seconds; from the beginning otherwise");
+            let mut since =
+                schema::time("Import invoices from this time on (RFC 3339 or Unix seconds); all if omitted");
             schema::allow_null(&mut since);
-            let silent = schema::boolean("Whether nobody is told of what is written: no webhooks, no mail");
-            schema::object_with("What is to be read", &[], [("since", since), ("silent", silent)])
+            let silent = schema::boolean("Whether to suppress webhooks and email about the imported commissions");
+            schema::object_with("Parameters of the backfill", &[], [("since", since), ("silent", silent)])
         });
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
@@ -52,7 +53,7 @@ impl FromRequest for StartBackfill {
     }
 }
 
-/// How far a back-fill is.
+/// Progress of a backfill.
 #[derive(Debug, Serialize)]
 struct BackfillView {
     id: BackfillId,
@@ -62,7 +63,6 @@ struct BackfillView {
     error: Option<String>,
 }
 
-/// A back-fill.
 #[derive(Debug, Serialize)]
 pub struct BackfillResponse {
     backfill: BackfillView,
@@ -80,18 +80,18 @@ impl ToSchema for BackfillResponse {
         schemas.component("OneAffiliateBackfill", |_| {
             let fields = [
                 ("id", schema::string("Its id (`bkf_…`)")),
-                ("status", schema::string_enum(BackfillStatus::WORDS, "How far it is")),
-                ("invoices_seen", schema::count("Paid invoices that were read")),
-                ("lines_written", schema::count("Commissions that were written for them")),
-                ("error", schema::nullable_string("Why it failed")),
+                ("status", schema::string_enum(BackfillStatus::WORDS, "The status")),
+                ("invoices_seen", schema::count("Paid invoices read")),
+                ("lines_written", schema::count("Commissions written")),
+                ("error", schema::nullable_string("The error, if it failed")),
             ];
-            let backfill = schema::object("How far a back-fill is", fields);
-            schema::object("A back-fill", [("backfill", backfill)])
+            let backfill = schema::object("Progress of a backfill", fields);
+            schema::object("A backfill", [("backfill", backfill)])
         })
     }
 }
 
-/// A back-fill that began.
+/// A backfill that was started; answered 202.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct StartBackfillResponse(BackfillResponse);
@@ -109,22 +109,22 @@ impl ResponseObject for StartBackfillResponse {}
 /// `POST …/backfill`.
 ///
 /// # Errors
-/// The processor is only listened to, or a back-fill goes on; there is no program.
+/// The processor is connected for events only, a backfill is running already, or there is no program.
 pub async fn start(
     room: Arc<AppState>,
     owner: Owner,
-    asked: CreateRequest<StartBackfill>,
+    request: CreateRequest<StartBackfill>,
 ) -> Result<VersionedResponse<StartBackfillResponse>, Problem> {
-    let opened = asked.require_program(&room, owner.tenant()).await?;
+    let opened = request.require_program(&room, owner.tenant()).await?;
     let ResolvedRequest { program, input: StartBackfill { since, silent }, claim, .. } = opened;
-    let doing = match begin_for_owner(&room, &owner, "begin_affiliate_backfill", claim).await? {
-        answer::BeginDecision::Replay(answer) => return Ok(answer),
-        answer::BeginDecision::Proceed(doing) => doing,
+    let in_progress = match begin_for_owner(&room, &owner, "begin_affiliate_backfill", claim).await? {
+        response::BeginDecision::Replay(answer) => return Ok(answer),
+        response::BeginDecision::Proceed(in_progress) => in_progress,
     };
-    let keep = doing.response_writer(start_response);
-    let begun = room.affiliate.start_backfill(program.account, (since, silent), &keep).await;
-    drop(keep);
-    doing.finish(&room, begun, start_response).await
+    let store_response = in_progress.response_writer(start_response);
+    let started = room.affiliate.start_backfill(program.account, (since, silent), &store_response).await;
+    drop(store_response);
+    in_progress.finish(&room, started, start_response).await
 }
 
 fn start_response(backfill: &Backfill) -> VersionedResponse<StartBackfillResponse> {
@@ -134,13 +134,13 @@ fn start_response(backfill: &Backfill) -> VersionedResponse<StartBackfillRespons
 /// `GET …/backfill/{id}`.
 ///
 /// # Errors
-/// No such back-fill, or no program.
+/// The backfill or the program does not exist.
 pub async fn get(
     room: Arc<AppState>,
     owner: Owner,
-    asked: ReadRequest<BackfillPath>,
+    request: ReadRequest<BackfillPath>,
 ) -> Result<BackfillResponse, Problem> {
-    let ResolvedRequest { program, input: said, .. } = asked.require_program(&room, owner.tenant()).await?;
-    let found = room.affiliate.backfill(program.account, said.id(AffiliateNoun::Backfill)?).await;
+    let ResolvedRequest { program, input, .. } = request.require_program(&room, owner.tenant()).await?;
+    let found = room.affiliate.backfill(program.account, input.id(AffiliateNoun::Backfill)?).await;
     found.map(BackfillResponse::from).map_err(|refusal| refusal_problem(&room, refusal))
 }

@@ -1,11 +1,11 @@
-//! `…/affiliate-campaigns`: what partners earn by.
+//! `…/affiliate-campaigns`: campaigns, the commission terms of partners.
 
 pub mod request;
 
 use std::sync::Arc;
 
-use ::affiliate::object::CampaignObject;
-use ::affiliate::refusal::AffiliateNoun;
+use ::affiliate::api_objects::CampaignObject;
+use ::affiliate::error::AffiliateNoun;
 use mail::affiliate::campaign::Campaign;
 use mail::affiliate::program::AffiliateProgram;
 use mail::idempotency::IdempotencyScope;
@@ -13,15 +13,15 @@ use serde_json::json;
 use store::access::Tenant;
 
 use self::request::{CreateCampaign, SetDefaultCampaign, UpdateCampaign};
-use super::answer::{BeginDecision, VersionedResponse, begin_for_tenant};
-use super::asked::{CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
+use super::request::{CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
+use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
 use super::view::{CampaignResponse, CreatedResponse, ListResponse};
 use super::{CampaignPath, refusal_problem};
-use crate::call::{FromRequest, Owner, Request, RequestSpec};
-use crate::page;
+use crate::handler::{FromRequest, Owner, Request, RequestSpec};
+use crate::paging;
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
 fn campaign_response((campaign, program): &(Campaign, AffiliateProgram)) -> VersionedResponse<CampaignResponse> {
     VersionedResponse::new(&CampaignResponse { campaign: CampaignObject::of(campaign, program) })
@@ -35,7 +35,7 @@ fn created_campaign_response(
         .with_etag(campaign.rev)
 }
 
-/// What `GET /affiliate-campaigns` takes.
+/// Query of `GET /affiliate-campaigns`.
 #[derive(Debug, Clone, Copy)]
 pub struct ListCampaigns {
     with_archived: bool,
@@ -45,15 +45,15 @@ impl FromRequest for ListCampaigns {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let archived = schema::query_parameter(
             "include_archived",
-            "Whether archived ones are listed as well; false",
+            "Whether to include archived campaigns",
             json!({"type": "boolean", "default": false}),
         );
         RequestSpec { parameters: vec![archived], ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = page::parse_query(&call.query)?;
-        Ok(Self { with_archived: page::parse_flag(&given, "include_archived")? })
+        let given = paging::parse_query(&call.query)?;
+        Ok(Self { with_archived: paging::parse_flag(&given, "include_archived")? })
     }
 }
 
@@ -64,13 +64,13 @@ impl FromRequest for ListCampaigns {
 pub async fn list(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: ReadRequest<ListCampaigns>,
+    request: ReadRequest<ListCampaigns>,
 ) -> Result<ListResponse<CampaignObject>, Problem> {
-    let ResolvedRequest { program, input: said, .. } = asked.require_set_up_program(&room, &tenant).await?;
+    let ResolvedRequest { program, input, .. } = request.require_set_up_program(&room, &tenant).await?;
     let found = room.affiliate.list_campaigns(program.account).await;
     let mut campaigns = Vec::new();
     for campaign in found.map_err(|refusal| refusal_problem(&room, refusal))? {
-        if campaign.archived_at.is_some() && !said.with_archived {
+        if campaign.archived_at.is_some() && !input.with_archived {
             continue;
         }
         let partners = room.affiliate.count_partners(&campaign).await;
@@ -83,64 +83,64 @@ pub async fn list(
 /// `GET /affiliate-campaigns/{id}`.
 ///
 /// # Errors
-/// No such campaign; the store cannot be read.
+/// The campaign does not exist; the store cannot be read.
 pub async fn get(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: ReadRequest<CampaignPath>,
+    request: ReadRequest<CampaignPath>,
 ) -> Result<VersionedResponse<CampaignResponse>, Problem> {
-    let ResolvedRequest { program, input: said, .. } = asked.require_set_up_program(&room, &tenant).await?;
-    let found = room.affiliate.campaign(program.account, said.id(AffiliateNoun::Campaign)?).await;
+    let ResolvedRequest { program, input, .. } = request.require_set_up_program(&room, &tenant).await?;
+    let found = room.affiliate.campaign(program.account, input.id(AffiliateNoun::Campaign)?).await;
     found.map(|campaign| campaign_response(&(campaign, program))).map_err(|refusal| refusal_problem(&room, refusal))
 }
 
 /// `POST /affiliate-campaigns`.
 ///
 /// # Errors
-/// What is wrong with it; the name is another campaign's; there are as many as there may be.
+/// The input is invalid, another campaign has the name, or the plan's campaign limit is reached.
 pub async fn create(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: CreateRequest<CreateCampaign>,
+    request: CreateRequest<CreateCampaign>,
 ) -> Result<VersionedResponse<CreatedResponse<CampaignResponse>>, Problem> {
-    let ResolvedRequest { input: said, claim, .. } = asked.require_set_up_program(&room, &tenant).await?;
-    let doing = match begin_for_tenant(&room, &tenant, IdempotencyScope::CreateCampaign, claim).await? {
+    let ResolvedRequest { input, claim, .. } = request.require_set_up_program(&room, &tenant).await?;
+    let in_progress = match begin_for_tenant(&room, &tenant, IdempotencyScope::CreateCampaign, claim).await? {
         BeginDecision::Replay(answer) => return Ok(answer),
-        BeginDecision::Proceed(doing) => doing,
+        BeginDecision::Proceed(in_progress) => in_progress,
     };
-    let keep = doing.response_writer(created_campaign_response);
-    let done = room.affiliate.create_campaign(tenant.account().id, said.0, &keep).await;
-    drop(keep);
-    doing.finish(&room, done, created_campaign_response).await
+    let store_response = in_progress.response_writer(created_campaign_response);
+    let done = room.affiliate.create_campaign(tenant.account().id, input.0, &store_response).await;
+    drop(store_response);
+    in_progress.finish(&room, done, created_campaign_response).await
 }
 
 /// `PATCH /affiliate-campaigns/{id}`.
 ///
 /// # Errors
-/// What is wrong with it; no such campaign; it was changed meanwhile; the default one stays.
+/// The input is invalid, the campaign does not exist, it was changed concurrently, or the default would be archived.
 pub async fn update(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: UpdateRequest<UpdateCampaign>,
+    request: UpdateRequest<UpdateCampaign>,
 ) -> Result<VersionedResponse<CampaignResponse>, Problem> {
-    let ResolvedRequest { input: UpdateCampaign(of, fields), if_match: seen, .. } =
-        asked.require_set_up_program(&room, &tenant).await?;
-    let of = (tenant.account().id, of.id(AffiliateNoun::Campaign)?);
-    let changed = room.affiliate.change_campaign(of, seen.as_ref(), &|before| fields.update_draft(before)).await;
+    let ResolvedRequest { input: UpdateCampaign(target, fields), if_match: seen, .. } =
+        request.require_set_up_program(&room, &tenant).await?;
+    let target = (tenant.account().id, target.id(AffiliateNoun::Campaign)?);
+    let changed = room.affiliate.change_campaign(target, seen.as_ref(), &|before| fields.update_draft(before)).await;
     changed.map(|changed| campaign_response(&changed)).map_err(|refusal| refusal_problem(&room, refusal))
 }
 
 /// `PUT …/campaigns/default`.
 ///
 /// # Errors
-/// What is wrong with it; there is no program; the name is another campaign's.
+/// The input is invalid, there is no program, or another campaign has the name.
 pub async fn set_default(
     room: Arc<AppState>,
     owner: Owner,
-    asked: UpdateRequest<SetDefaultCampaign>,
+    request: UpdateRequest<SetDefaultCampaign>,
 ) -> Result<VersionedResponse<CampaignResponse>, Problem> {
     let ResolvedRequest { program, input: SetDefaultCampaign(fields), if_match: seen, .. } =
-        asked.require_program(&room, owner.tenant()).await?;
+        request.require_program(&room, owner.tenant()).await?;
     let how: (&::affiliate::campaigns::NewCampaign<'_>, ::affiliate::campaigns::CampaignChange<'_>) =
         (&|| fields.create_draft("Default"), &|before| fields.update_draft(before));
     let set = room.affiliate.set_default_campaign(program.account, seen.as_ref(), how).await;

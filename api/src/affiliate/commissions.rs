@@ -1,36 +1,35 @@
-//! `…/affiliate-commissions`: the lines of the ledger. They are written by the processor's events alone; what is done to
-//! them here is that they are taken back, and, by the owner, brought back.
+//! `…/affiliate-commissions`: the lines of the ledger. Only events of the payment processor create them. The API
+//! reverses them; the owner can reinstate a reversed one.
 
 use std::sync::Arc;
 
+use ::affiliate::api_objects::CommissionObject;
+use ::affiliate::error::AffiliateNoun;
 use ::affiliate::ledger::CommissionReversal;
-use ::affiliate::object::CommissionObject;
-use ::affiliate::office::no_extension;
-use ::affiliate::refusal::AffiliateNoun;
+use ::affiliate::service::no_extension;
 use mail::affiliate::commission::{Commission, ReversalReason};
 use store::access::Tenant;
 use store::affiliate::commission::{CommissionFilter, CommissionStatus};
 
 use serde_json::json;
 
-use super::answer::{BeginDecision, VersionedResponse, begin_for_owner};
-use super::asked::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::fields::{self, BodyFieldReader, nullable_text_schema, parse_word};
+use super::request::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest};
+use super::response::{BeginDecision, VersionedResponse, begin_for_owner};
 use super::view::{CommissionResponse, ListResponse};
 use super::{CommissionPath, list_filter_parameter, page_query, parse_filter, refusal_problem};
-use crate::call::{FromRequest, Owner, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::fields::FieldNames;
-use crate::page::{self, KIND_COMMISSION, PageParameters, VALUES_MAX};
+use crate::handler::{FromRequest, Owner, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::paging::{self, KIND_COMMISSION, PageParameters, VALUES_MAX};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// The longest note.
 const NOTE_BYTES_MAX: usize = 1_000;
-/// Why a line may be taken back by hand.
+/// Reasons for a manual reversal.
 const REASONS: &[&str] = &[ReversalReason::Manual.as_str(), ReversalReason::Fraud.as_str()];
 
-/// What `GET /affiliate-commissions` takes.
+/// Query of `GET /affiliate-commissions`.
 #[derive(Debug)]
 pub struct ListCommissions {
     page: PageParameters,
@@ -42,32 +41,32 @@ impl FromRequest for ListCommissions {
         let text = || json!({"type": "string"});
         let mut currencies = schema::query_parameter(
             "currency",
-            "Its currency; of several, with commas, one",
+            "Filter by currency; several separated by commas",
             json!({"type": "array", "maxItems": VALUES_MAX, "items": {"type": "string", "pattern": "^[A-Za-z]{3}$"}}),
         );
         (currencies["style"], currencies["explode"]) = (json!("form"), json!(false));
         let mut parameters = PageParameters::parameters();
         parameters.extend([
-            list_filter_parameter("status", CommissionStatus::WORDS, "Where it stands; of several, one"),
-            schema::query_parameter("affiliate_id", "Whose it is (`aff_…`)", text()),
-            schema::query_parameter("referral_id", "By whom it came (`ref_…`)", text()),
+            list_filter_parameter("status", CommissionStatus::WORDS, "Filter by status; several separated by commas"),
+            schema::query_parameter("affiliate_id", "The partner (`aff_…`)", text()),
+            schema::query_parameter("referral_id", "The referral (`ref_…`)", text()),
             currencies,
-            schema::time_parameter("created_after", "Only those made at this time or later"),
-            schema::time_parameter("created_before", "Only those made before this time"),
+            schema::time_parameter("created_after", "Only those created at this time or later"),
+            schema::time_parameter("created_before", "Only those created before this time"),
         ]);
         RequestSpec { parameters, ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = page::parse_query(&call.query)?;
+        let given = paging::parse_query(&call.query)?;
         let filter = CommissionFilter {
-            statuses: page::parse_words(&call.query, "status", CommissionStatus::WORDS, CommissionStatus::from_word)?,
+            statuses: paging::parse_words(&call.query, "status", CommissionStatus::WORDS, CommissionStatus::from_word)?,
             partner: parse_filter(&given, "affiliate_id", "a partner's id (`aff_…`)")?,
             referral: parse_filter(&given, "referral_id", "a referral's id (`ref_…`)")?,
-            currencies: page::parse_values(&given, "currency", "a currency, three letters")?,
+            currencies: paging::parse_values(&given, "currency", "a currency, three letters")?,
             payout: None,
-            created_after: page::parse_time(&given, "created_after")?,
-            created_before: page::parse_time(&given, "created_before")?,
+            created_after: paging::parse_time(&given, "created_after")?,
+            created_before: paging::parse_time(&given, "created_before")?,
         };
         Ok(Self { page: PageParameters::from_query(&call.query)?, filter })
     }
@@ -76,17 +75,17 @@ impl FromRequest for ListCommissions {
 /// `GET /affiliate-commissions`.
 ///
 /// # Errors
-/// The cursor is none of this list's; the store cannot be read.
+/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: ReadRequest<ListCommissions>,
+    request: ReadRequest<ListCommissions>,
 ) -> Result<ListResponse<CommissionObject>, Problem> {
-    let said = asked.require_set_up_program(&room, &tenant).await?.input;
-    let wanted = page_query(&said.page, KIND_COMMISSION)?;
+    let input = request.require_set_up_program(&room, &tenant).await?.input;
+    let wanted = page_query(&input.page, KIND_COMMISSION)?;
     let account = tenant.account().id;
-    let found = store::affiliate::commission::list(room.affiliate.store(), account, &said.filter, wanted).await?;
-    let next = found.next.map(|id| page::after_id(KIND_COMMISSION, id));
+    let found = store::affiliate::commission::list(room.affiliate.store(), account, &input.filter, wanted).await?;
+    let next = found.next.map(|id| paging::after_id(KIND_COMMISSION, id));
     Ok(ListResponse::new(found.rows.iter().map(CommissionObject::from).collect(), next))
 }
 
@@ -97,18 +96,18 @@ fn commission_response(line: &Commission) -> VersionedResponse<CommissionRespons
 /// `GET /affiliate-commissions/{id}`.
 ///
 /// # Errors
-/// No such commission; the store cannot be read.
+/// The commission does not exist; the store cannot be read.
 pub async fn get(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: ReadRequest<CommissionPath>,
+    request: ReadRequest<CommissionPath>,
 ) -> Result<VersionedResponse<CommissionResponse>, Problem> {
-    let id = asked.require_set_up_program(&room, &tenant).await?.input.id(AffiliateNoun::Commission)?;
+    let id = request.require_set_up_program(&room, &tenant).await?.input.id(AffiliateNoun::Commission)?;
     let found = store::affiliate::commission::get(room.affiliate.store(), tenant.account().id, id).await?;
     found.as_ref().map(commission_response).ok_or_else(|| Problem::not_found(AffiliateNoun::Commission.as_str()))
 }
 
-/// What `PATCH /affiliate-commissions/{id}` takes.
+/// Body of `PATCH /affiliate-commissions/{id}`.
 #[derive(Debug)]
 pub struct ReverseCommission {
     commission: CommissionPath,
@@ -121,14 +120,15 @@ impl FromRequest for ReverseCommission {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("ReverseAffiliateCommission", |_| {
-            let mut reason = schema::string_enum(REASONS, "Why; with `fraud` the recruiter's share goes too");
+            let mut reason =
+                schema::string_enum(REASONS, "The reason; `fraud` also reverses the recruiting partner's commission");
             reason["default"] = json!(ReversalReason::Manual.as_str());
             let fields = [
-                ("status", json!({"type": "string", "const": "reversed", "description": "It is taken back"})),
+                ("status", json!({"type": "string", "const": "reversed", "description": "Reverses the commission"})),
                 ("reason", reason),
-                ("note", nullable_text_schema(NOTE_BYTES_MAX, "What your team says of it; told with the event")),
+                ("note", nullable_text_schema(NOTE_BYTES_MAX, "Your team's note; sent with the event")),
             ];
-            let mut schema = schema::object_with("A commission is taken back", &["status"], fields);
+            let mut schema = schema::object_with("Reversal of a commission", &["status"], fields);
             schema["examples"] = json!([{"status": "reversed", "reason": "fraud", "note": "stolen card"}]);
             schema
         });
@@ -156,41 +156,42 @@ impl FromRequest for ReverseCommission {
     }
 }
 
-/// `PATCH /affiliate-commissions/{id}`: a commission is taken back. One that is so already stays as it is.
+/// `PATCH /affiliate-commissions/{id}`: reverses a commission. A commission that is reversed already is not changed.
 ///
 /// # Errors
-/// What is wrong with it; it is paid or in a payout; it was changed meanwhile; no such commission.
+/// The input is invalid, the commission is paid or in a payout, it was changed concurrently, or it does not exist.
 pub async fn reverse(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: UpdateRequest<ReverseCommission>,
+    request: UpdateRequest<ReverseCommission>,
 ) -> Result<VersionedResponse<CommissionResponse>, Problem> {
-    let ResolvedRequest { program, input: ReverseCommission { commission: of, reason, note }, if_match: seen, .. } =
-        asked.require_set_up_program(&room, &tenant).await?;
-    let of = (program.account, of.id(AffiliateNoun::Commission)?);
+    let ResolvedRequest {
+        program, input: ReverseCommission { commission: target, reason, note }, if_match: seen, ..
+    } = request.require_set_up_program(&room, &tenant).await?;
+    let target = (program.account, target.id(AffiliateNoun::Commission)?);
     let reversal = CommissionReversal { reason, note, seen };
-    let done = room.affiliate.ledger().reverse(of, &reversal, &no_extension).await;
+    let done = room.affiliate.ledger().reverse(target, &reversal, &no_extension).await;
     done.map(|line| commission_response(&line)).map_err(|refusal| refusal_problem(&room, refusal))
 }
 
 /// `POST /dashboard/api/affiliate-program/commissions/{id}/reinstate`.
 ///
 /// # Errors
-/// It was not taken back, or its referral earns nothing; no such commission.
+/// The commission is not reversed, its referral earns nothing, or it does not exist.
 pub async fn reinstate(
     room: Arc<AppState>,
     owner: Owner,
-    asked: ActionRequest<CommissionPath>,
+    request: ActionRequest<CommissionPath>,
 ) -> Result<VersionedResponse<CommissionResponse>, Problem> {
-    let ResolvedRequest { program, input: said, if_match: seen, claim } =
-        asked.require_program(&room, owner.tenant()).await?;
-    let of = (program.account, said.id(AffiliateNoun::Commission)?);
-    let doing = match begin_for_owner(&room, &owner, "reinstate_affiliate_commission", claim).await? {
+    let ResolvedRequest { program, input, if_match: seen, claim } =
+        request.require_program(&room, owner.tenant()).await?;
+    let target = (program.account, input.id(AffiliateNoun::Commission)?);
+    let in_progress = match begin_for_owner(&room, &owner, "reinstate_affiliate_commission", claim).await? {
         BeginDecision::Replay(answer) => return Ok(answer),
-        BeginDecision::Proceed(doing) => doing,
+        BeginDecision::Proceed(in_progress) => in_progress,
     };
-    let keep = doing.response_writer(commission_response);
-    let done = room.affiliate.ledger().reinstate(of, seen.as_ref(), &keep).await;
-    drop(keep);
-    doing.finish(&room, done, commission_response).await
+    let store_response = in_progress.response_writer(commission_response);
+    let done = room.affiliate.ledger().reinstate(target, seen.as_ref(), &store_response).await;
+    drop(store_response);
+    in_progress.finish(&room, done, commission_response).await
 }

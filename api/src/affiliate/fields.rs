@@ -1,4 +1,4 @@
-//! Reading the fields of a body: each by its type, everything that is wrong told at once.
+//! Reads the typed fields of a JSON body and collects all errors, so that one response reports every one of them.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -9,24 +9,24 @@ use mail::affiliate::money::{BasisPoints, Currency, CurrencyError};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::call::Request;
 use crate::fields::{self, FieldDiagnostics, FieldNames, JsonObject, ObjectFields};
+use crate::handler::Request;
 use crate::problem::Problem;
 
-/// The largest amount: what JavaScript counts exactly with, and with room for sums.
+/// Largest amount in minor units: JavaScript represents it exactly, with headroom for sums.
 pub(super) const CENTS_MAX: i64 = 1_000_000_000_000;
 
-/// The fields of an object, and what was wrong with them so far.
+/// The fields of one object with the errors and warnings found so far.
 pub(super) struct BodyFieldReader<'a> {
     fields: ObjectFields<'a>,
     diagnostics: FieldDiagnostics,
     prefix: String,
-    /// Who tells what was ignored; of an object in a field, who reads the body.
+    /// The request that receives the warnings; `None` for a nested object.
     call: Option<&'a Request>,
 }
 
 impl<'a> BodyFieldReader<'a> {
-    /// Of a body.
+    /// Reads a required body.
     pub(super) fn from_body(call: &'a Request, names: &FieldNames) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
         Ok(Self {
@@ -37,7 +37,7 @@ impl<'a> BodyFieldReader<'a> {
         })
     }
 
-    /// Of a body that may be left out.
+    /// Reads an optional body.
     pub(super) fn from_optional_body(call: &'a Request, names: &FieldNames) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
         Ok(Self {
@@ -48,20 +48,20 @@ impl<'a> BodyFieldReader<'a> {
         })
     }
 
-    /// Of a body in which no other names may stand.
+    /// Reads a body in which unknown fields are errors.
     pub(super) fn from_strict_body(call: &'a Request, names: &FieldNames) -> Result<Self, Problem> {
         let JsonObject(fields) = fields::parse_body(&call.body)?;
         let mut notes = FieldDiagnostics::default();
         for (name, _) in &fields {
             if !names.known.iter().any(|(known, _)| known == name) {
-                notes.errors.add(&fields::printable_name(name), "is none of the keys that can be set");
+                notes.errors.add(&fields::printable_name(name), "is not a known setting");
             }
         }
         let given = ObjectFields::from_object(JsonObject(fields), names, "", &mut notes);
         Ok(Self { fields: given, diagnostics: notes, prefix: String::new(), call: Some(call) })
     }
 
-    /// Of an object in a field; nothing when it is none.
+    /// Reads an object inside a field. Returns `None` and records an error if the value is not an object.
     pub(super) fn from_nested_object(
         value: &'a RawValue,
         (names, place): (&FieldNames, &str),
@@ -81,7 +81,7 @@ impl<'a> BodyFieldReader<'a> {
         }
     }
 
-    /// A field; nothing when it is absent, null or wrong.
+    /// Reads a field. Returns `None` if it is absent, null or invalid; an invalid value is recorded.
     pub(super) fn read_optional<T>(
         &mut self,
         name: &str,
@@ -91,7 +91,7 @@ impl<'a> BodyFieldReader<'a> {
         read.map_err(|why| self.add_error(name, why)).ok()
     }
 
-    /// A field that null takes away.
+    /// Reads a field that null clears: `Some(None)` for null.
     pub(super) fn read_nullable<T>(
         &mut self,
         name: &str,
@@ -103,30 +103,30 @@ impl<'a> BodyFieldReader<'a> {
         self.read_optional(name, read).map(Some)
     }
 
-    /// A text that null, or nothing in it, takes away.
+    /// Reads a text field that null or an empty text clears.
     pub(super) fn read_nullable_text(&mut self, name: &str, bytes_max: usize) -> Option<Option<String>> {
         let text = self.read_nullable(name, |value| fields::parse_header_line(value, bytes_max))?;
         Some(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
     }
 
-    /// What is in a field, unread.
+    /// The unparsed value of a field.
     pub(super) fn raw_value(&self, name: &str) -> Option<&'a RawValue> {
         self.fields.value(name)
     }
 
-    /// Whether it was given, and not as null.
+    /// Returns whether the field is present and not null.
     pub(super) fn has(&self, name: &str) -> bool {
         self.fields.is_present_or_misnamed(name)
     }
 
-    /// A field must be there.
+    /// Records an error if the field is absent.
     pub(super) fn require(&mut self, name: &str) {
         if !self.fields.is_present_or_misnamed(name) {
             self.add_error(name, "is required");
         }
     }
 
-    /// Fields that another request takes: they are refused by name, with what takes them.
+    /// Records an error for each of the named fields that is present, because another operation sets them.
     pub(super) fn reject_fields(&mut self, names: &[&str], why: &str) {
         for name in names {
             if self.fields.value(name).is_some() || self.fields.is_null(name) {
@@ -135,22 +135,22 @@ impl<'a> BodyFieldReader<'a> {
         }
     }
 
-    /// A field will not do.
+    /// Records an error of a field.
     pub(super) fn add_error(&mut self, name: &str, why: impl Into<String>) {
         self.diagnostics.errors.add(&format!("{}{name}", self.prefix), why);
     }
 
-    /// What was found wrong, for what is read beside it.
+    /// The errors and warnings so far, to share them with a nested reader.
     pub(super) fn diagnostics_mut(&mut self) -> &mut FieldDiagnostics {
         &mut self.diagnostics
     }
 
-    /// The end of an object in a field: what was found wrong goes on with the others.
+    /// Ends a nested reader and returns its errors and warnings.
     pub(super) fn into_diagnostics(self) -> FieldDiagnostics {
         self.diagnostics
     }
 
-    /// The end of the body.
+    /// Passes the warnings to the request and returns the errors, if any.
     pub(super) fn finish(mut self) -> Result<(), Problem> {
         if let Some(call) = self.call {
             call.warnings.borrow_mut().append(&mut self.diagnostics.warnings);
@@ -159,30 +159,30 @@ impl<'a> BodyFieldReader<'a> {
     }
 }
 
-/// What a text stands for.
+/// Parses a text by the type's `FromStr`.
 pub(super) fn parse_from_text<T: FromStr<Err: Display>>(value: &RawValue) -> Result<T, String> {
     fields::parse_text(value)?.trim().parse().map_err(|why: T::Err| why.to_string())
 }
 
-/// A currency that is in use.
+/// Parses an ISO 4217 currency that is in use.
 pub(super) fn parse_currency(value: &RawValue) -> Result<Currency, String> {
     parse_currency_text(&fields::parse_text(value)?)
 }
 
-/// The same, as text.
+/// Like [`parse_currency`], from text.
 pub(super) fn parse_currency_text(text: &str) -> Result<Currency, String> {
     let currency: Currency = text.trim().parse().map_err(|why: CurrencyError| why.to_string())?;
-    let why = || format!("`{currency}` is no currency that is in use (ISO 4217)");
+    let why = || format!("`{currency}` is not a currency in use (ISO 4217)");
     currency.is_in_use().then_some(currency).ok_or_else(why)
 }
 
-/// One of a closed set of words.
+/// Parses one of a closed set of words.
 pub(super) fn parse_word<T>(all: &[&str], read: impl Fn(&str) -> Option<T>, value: &RawValue) -> Result<T, String> {
     let text = fields::parse_text(value)?;
     read(&text).ok_or_else(|| format!("must be one of {}", all.join(", ")))
 }
 
-/// A whole number.
+/// Parses a whole number within the range.
 pub(super) fn parse_integer<T>(value: &RawValue, range: RangeInclusive<T>) -> Result<T, String>
 where
     T: FromStr + PartialOrd + Display,
@@ -191,33 +191,33 @@ where
     number.ok_or_else(|| format!("must be a whole number from {} to {}", range.start(), range.end()))
 }
 
-/// An amount in minor units, not negative.
+/// Parses a non-negative amount in minor units.
 pub(super) fn parse_cents(value: &RawValue) -> Result<i64, String> {
     parse_integer(value, 0..=CENTS_MAX)
 }
 
-/// A rate in basis points.
+/// Parses a rate in basis points.
 pub(super) fn parse_basis_points(value: &RawValue) -> Result<BasisPoints, String> {
     let points = parse_integer(value, 0..=BasisPoints::ALL.get())?;
     BasisPoints::try_from(points).map_err(|why| why.to_string())
 }
 
-/// A time with its offset.
+/// Parses an RFC 3339 time with an offset.
 pub(super) fn parse_time(value: &RawValue) -> Result<Timestamp, String> {
     let text = fields::parse_text(value)?;
     text.parse().map_err(|_| "must be a time with its offset, like `2026-01-01T10:00:00Z`".to_owned())
 }
 
-/// A time with its offset, or Unix seconds, as a number or as a text (affiliate-admin.md 1).
+/// Parses a time with an offset, or Unix seconds as a number or text (affiliate-admin.md 1).
 pub(super) fn parse_time_or_unix(value: &RawValue) -> Result<Timestamp, String> {
     let seconds = value.get().trim_matches('"').parse::<i64>();
     match seconds {
-        Ok(seconds) => Timestamp::from_second(seconds).map_err(|_| "is no time".to_owned()),
+        Ok(seconds) => Timestamp::from_second(seconds).map_err(|_| "is not a valid time".to_owned()),
         Err(_) => parse_time(value),
     }
 }
 
-/// A text of several lines.
+/// Parses multi-line text; line breaks and tabs are the only control characters allowed.
 pub(super) fn parse_multiline_text(value: &RawValue, bytes_max: usize) -> Result<String, String> {
     let text = fields::parse_text(value)?;
     if text.len() > bytes_max {
@@ -229,27 +229,27 @@ pub(super) fn parse_multiline_text(value: &RawValue, bytes_max: usize) -> Result
     Ok(text.into_owned())
 }
 
-/// The schema of a text of at most so many bytes.
+/// Schema of a text with a maximum length.
 pub(super) fn text_schema(bytes_max: usize, description: &str) -> Value {
     json!({"type": "string", "maxLength": bytes_max, "description": description})
 }
 
-/// The schema of a text that may be null.
+/// Schema of a nullable text with a maximum length.
 pub(super) fn nullable_text_schema(bytes_max: usize, description: &str) -> Value {
     json!({"type": ["string", "null"], "maxLength": bytes_max, "description": description})
 }
 
-/// The schema of a whole number.
+/// Schema of a whole number within a range.
 pub(super) fn integer_schema(range: RangeInclusive<i64>, description: &str) -> Value {
     json!({"type": "integer", "minimum": range.start(), "maximum": range.end(), "description": description})
 }
 
-/// The schema of an amount.
+/// Schema of an amount in minor units.
 pub(super) fn cents_schema(description: &str) -> Value {
     integer_schema(0..=CENTS_MAX, description)
 }
 
-/// The schema of a rate.
+/// Schema of a rate in basis points.
 pub(super) fn bps_schema(description: &str) -> Value {
     integer_schema(0..=BasisPoints::ALL.get().into(), description)
 }

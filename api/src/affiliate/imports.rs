@@ -1,26 +1,26 @@
-//! `/dashboard/api/affiliate-program/imports`: a list of partners in CSV.
+//! `/dashboard/api/affiliate-program/imports`: imports partners from CSV.
 
 use std::sync::Arc;
 
 use ::affiliate::imports::{ImportOptions, PartnerImportResult};
-use mail::affiliate::partner_list;
+use mail::affiliate::partner_import;
 use serde_json::{Value, json};
 
-use super::asked::{ReadRequest, ResolvedRequest};
 use super::refusal_problem;
-use crate::call::{FromRequest, Media, Owner, Request, RequestSpec};
-use crate::page;
+use super::request::{ReadRequest, ResolvedRequest};
+use crate::handler::{FromRequest, Media, Owner, Request, RequestSpec};
+use crate::paging;
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
-/// Five thousand rows of eight hundred bytes.
+/// Enough for 5,000 rows of 800 bytes.
 const LIST_BYTES_MAX: usize = 4 << 20;
 
-/// What `POST …/imports` takes.
+/// Body and query of `POST …/imports`.
 #[derive(Debug)]
 pub struct ImportPartners {
-    list: partner_list::PartnerImport,
+    list: partner_import::PartnerImport,
     manner: ImportOptions,
 }
 
@@ -32,48 +32,50 @@ impl FromRequest for ImportPartners {
         let body = schemas.component("AffiliateList", |_| {
             json!({
                 "type": "string",
-                "description": "CSV in UTF-8. The first line names the columns: `email`, and of `first_name`, \
+                "description": "CSV in UTF-8. The first line names the columns. `email` is required; `first_name`, \
                     `last_name`, `company`, `website`, `country`, `campaign`, `token`, `paypal_email`, `tags` \
-                    (with semicolons), `status`, `notes` and `parent_email` those that there are, also by usual other names \
-                    (`name`, `paypal`); up to 5,000 rows",
+                    (separated by semicolons), `status`, `notes` and `parent_email` are optional. Common aliases \
+                    (`name`, `paypal`) are accepted. At most 5,000 rows; invalid rows are skipped and listed",
                 "examples": ["email,first_name,token\nada@example.org,Ada,ada\n"],
             })
         });
         let flag = |name, about| schema::query_parameter(name, about, json!({"type": "boolean", "default": false}));
-        let parameters =
-            vec![flag("dry_run", "Only say what would become of it"), flag("send_invites", "Write to the partners")];
+        let parameters = vec![
+            flag("dry_run", "Preview the import without changing anything"),
+            flag("send_invites", "Send an invitation email to each partner"),
+        ];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = page::parse_query(&call.query)?;
-        let manner = ImportOptions {
-            dry_run: page::parse_flag(&given, "dry_run")?,
-            send_invites: page::parse_flag(&given, "send_invites")?,
+        let given = paging::parse_query(&call.query)?;
+        let options = ImportOptions {
+            dry_run: paging::parse_flag(&given, "dry_run")?,
+            send_invites: paging::parse_flag(&given, "send_invites")?,
         };
         let text = std::str::from_utf8(&call.body).map_err(|_| Problem::field("body", "is not UTF-8"))?;
-        let list = partner_list::parse(text).map_err(|error| Problem::field("body", error.to_string()))?;
-        Ok(Self { list, manner })
+        let list = partner_import::parse(text).map_err(|error| Problem::field("body", error.to_string()))?;
+        Ok(Self { list, manner: options })
     }
 }
 
 impl ToSchema for PartnerImportResult {
     fn schema(schemas: &mut Schemas) -> Value {
-        let row = || schema::count("Its row, counted from 1 without the line of names");
+        let row = || schema::count("The row number, from 1; the header line is not counted");
         let partner = schema::object(
-            "A partner of the list",
+            "An imported partner",
             [
                 ("row", row()),
-                ("email", schema::string("Its address")),
-                ("token", schema::string("The token of its link")),
-                ("id", schema::nullable_string("Its id (`aff_…`); null in a dry run")),
+                ("email", schema::string("The email address")),
+                ("token", schema::string("The token of the partner's link")),
+                ("id", schema::nullable_string("The partner's id (`aff_…`); null in a dry run")),
             ],
         );
         let skipped = schema::object(
-            "A row that is left out",
+            "A skipped row",
             [
                 ("row", row()),
-                ("email", schema::string("The address as it stands there")),
+                ("email", schema::string("The address as given in the file")),
                 (
                     "reason",
                     schema::string(
@@ -83,30 +85,30 @@ impl ToSchema for PartnerImportResult {
             ],
         );
         let fields = [
-            ("dry_run", schema::boolean("Whether nothing was written")),
-            ("imported", schema::count("Partners who joined, or would")),
-            ("partners", schema::list(partner, "Who they are")),
-            ("skipped", schema::list(skipped, "Rows that are left out")),
+            ("dry_run", schema::boolean("Whether this was a preview that changed nothing")),
+            ("imported", schema::count("Number of partners imported, or to be imported in a dry run")),
+            ("partners", schema::list(partner, "The imported partners")),
+            ("skipped", schema::list(skipped, "Skipped rows")),
             (
                 "ignored_columns",
-                schema::list(schema::string("Its name as it stands there"), "Columns that were passed over"),
+                schema::list(schema::string("The column name as given in the file"), "Columns that were ignored"),
             ),
         ];
-        schemas.component("AffiliateImport", |_| schema::object("What became of a list of partners", fields))
+        schemas.component("AffiliateImport", |_| schema::object("The result of an import of partners", fields))
     }
 }
 
 /// `POST …/imports`.
 ///
 /// # Errors
-/// It is no list, or too long; there is no program that is set up.
+/// The body is not a valid list or too long; the program does not exist or is not set up.
 pub async fn import(
     room: Arc<AppState>,
     owner: Owner,
-    asked: ReadRequest<ImportPartners>,
+    request: ReadRequest<ImportPartners>,
 ) -> Result<PartnerImportResult, Problem> {
-    let ResolvedRequest { program, input: ImportPartners { list, manner }, .. } =
-        asked.require_program(&room, owner.tenant()).await?;
-    let done = room.affiliate.import_partners(program.account, list, manner).await;
+    let ResolvedRequest { program, input: ImportPartners { list, manner: options }, .. } =
+        request.require_program(&room, owner.tenant()).await?;
+    let done = room.affiliate.import_partners(program.account, list, options).await;
     done.map_err(|refusal| refusal_problem(&room, refusal))
 }

@@ -2,34 +2,33 @@
 
 use std::sync::Arc;
 
+use ::affiliate::api_objects::LinkObject;
+use ::affiliate::error::AffiliateNoun;
 use ::affiliate::links::LinkDraft;
-use ::affiliate::object::LinkObject;
-use ::affiliate::refusal::AffiliateNoun;
 use mail::affiliate::partner::{Partner, PartnerLink};
 use mail::affiliate::program::AffiliateProgram;
 use mail::idempotency::IdempotencyScope;
-use queue::courier::http::URL_BYTES_MAX;
+use queue::client::http::URL_BYTES_MAX;
 use serde_json::json;
 use store::access::Tenant;
 
-use super::answer::{BeginDecision, VersionedResponse, begin_for_tenant};
-use super::asked::{CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::fields::{BodyFieldReader, nullable_text_schema};
 use super::partners::{parse_token_text, token_schema};
+use super::request::{CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
+use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
 use super::view::{CreatedResponse, ListResponse, PartnerLinkResponse};
 use super::{PartnerLinkPath, PartnerPath, refusal_problem};
-use crate::call::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::done::OkResponse;
 use crate::fields::{self, FieldNames};
-use crate::page::PageParameters;
+use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::ok_response::OkResponse;
+use crate::paging::PageParameters;
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// The longest label.
 const LABEL_BYTES_MAX: usize = 200;
 
-/// What `GET /affiliates/{id}/links` takes.
+/// Path and query of `GET /affiliates/{id}/links`.
 #[derive(Debug)]
 pub struct ListPartnerLinks(PartnerPath, PageParameters);
 
@@ -48,22 +47,22 @@ impl FromRequest for ListPartnerLinks {
 /// `GET /affiliates/{id}/links`.
 ///
 /// # Errors
-/// No such partner; the cursor is none of this list's; the store cannot be read.
+/// The partner does not exist; the cursor is invalid; the store cannot be read.
 pub async fn list(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: ReadRequest<ListPartnerLinks>,
+    request: ReadRequest<ListPartnerLinks>,
 ) -> Result<ListResponse<LinkObject>, Problem> {
-    let ResolvedRequest { input: ListPartnerLinks(of, page), .. } =
-        asked.require_set_up_program(&room, &tenant).await?;
-    let shown = room.affiliate.get_partner_view(tenant.account().id, of.id(AffiliateNoun::Partner)?).await;
+    let ResolvedRequest { input: ListPartnerLinks(target, page), .. } =
+        request.require_set_up_program(&room, &tenant).await?;
+    let shown = room.affiliate.get_partner_view(tenant.account().id, target.id(AffiliateNoun::Partner)?).await;
     let shown = shown.map_err(|refusal| refusal_problem(&room, refusal))?;
     let (links, next) = page.paginate(shown.links)?;
     let object = |link: &PartnerLink| LinkObject::of(link, &shown.partner, &shown.program);
     Ok(ListResponse::new(links.iter().map(object).collect(), next))
 }
 
-/// What `POST /affiliates/{id}/links` takes.
+/// Body of `POST /affiliates/{id}/links`.
 #[derive(Debug)]
 pub struct CreatePartnerLink(PartnerPath, LinkDraft);
 
@@ -73,14 +72,14 @@ impl FromRequest for CreatePartnerLink {
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("CreateAffiliateLink", |_| {
             let fields = [
-                ("token", token_schema("Its token, exactly")),
+                ("token", token_schema("The token of the link; it is not changed")),
                 (
                     "destination_url",
-                    nullable_text_schema(URL_BYTES_MAX, "Where it leads: a path or an address on the website"),
+                    nullable_text_schema(URL_BYTES_MAX, "The destination: a path or a URL on the website"),
                 ),
-                ("label", nullable_text_schema(LABEL_BYTES_MAX, "What you call it")),
+                ("label", nullable_text_schema(LABEL_BYTES_MAX, "A label for your own use")),
             ];
-            let mut schema = schema::object_with("A link to be made", &["token"], fields);
+            let mut schema = schema::object_with("A new link", &["token"], fields);
             schema["examples"] = json!([{
                 "token": "ada-podcast", "destination_url": "/pricing", "label": "Podcast",
             }]);
@@ -112,38 +111,38 @@ fn created_link_response(
 /// `POST /affiliates/{id}/links`.
 ///
 /// # Errors
-/// What is wrong with it; no such partner; it has as many as it may have; the token is taken.
+/// The input is invalid, the partner does not exist or has reached its link limit, or the token is in use.
 pub async fn create(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: CreateRequest<CreatePartnerLink>,
+    request: CreateRequest<CreatePartnerLink>,
 ) -> Result<VersionedResponse<CreatedResponse<PartnerLinkResponse>>, Problem> {
-    let ResolvedRequest { input: CreatePartnerLink(of, draft), claim, .. } =
-        asked.require_set_up_program(&room, &tenant).await?;
-    let of = (tenant.account().id, of.id(AffiliateNoun::Partner)?);
-    let doing = match begin_for_tenant(&room, &tenant, IdempotencyScope::CreateLink, claim).await? {
+    let ResolvedRequest { input: CreatePartnerLink(target, draft), claim, .. } =
+        request.require_set_up_program(&room, &tenant).await?;
+    let target = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
+    let in_progress = match begin_for_tenant(&room, &tenant, IdempotencyScope::CreateLink, claim).await? {
         BeginDecision::Replay(answer) => return Ok(answer),
-        BeginDecision::Proceed(doing) => doing,
+        BeginDecision::Proceed(in_progress) => in_progress,
     };
-    let keep = doing.response_writer(created_link_response);
-    let done = room.affiliate.create_link(of, &draft, &keep).await;
-    drop(keep);
-    doing.finish(&room, done, created_link_response).await
+    let store_response = in_progress.response_writer(created_link_response);
+    let done = room.affiliate.create_link(target, &draft, &store_response).await;
+    drop(store_response);
+    in_progress.finish(&room, done, created_link_response).await
 }
 
 /// `DELETE /affiliates/{id}/links/{link_id}`.
 ///
 /// # Errors
-/// No such partner or link; it is the primary one.
+/// The partner or link does not exist, or the link is the primary one.
 pub async fn delete(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: UpdateRequest<PartnerLinkPath>,
+    request: UpdateRequest<PartnerLinkPath>,
 ) -> Result<OkResponse, Problem> {
-    let ResolvedRequest { input: PartnerLinkPath(of, link), if_match: seen, .. } =
-        asked.require_set_up_program(&room, &tenant).await?;
-    let of = (tenant.account().id, of.id(AffiliateNoun::Partner)?);
+    let ResolvedRequest { input: PartnerLinkPath(target, link), if_match: seen, .. } =
+        request.require_set_up_program(&room, &tenant).await?;
+    let target = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
     let link = link.ok_or_else(|| Problem::not_found(AffiliateNoun::Link.as_str()))?;
-    let deleted = room.affiliate.delete_link(of, link, seen.as_ref()).await;
+    let deleted = room.affiliate.delete_link(target, link, seen.as_ref()).await;
     deleted.map(|()| OkResponse::OK).map_err(|refusal| refusal_problem(&room, refusal))
 }

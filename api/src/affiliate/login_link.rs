@@ -1,30 +1,29 @@
-//! `POST /affiliates/{id}/login-link`: a program's own server has a partner signed in to the portal. The link is made on
-//! demand, works once and for a minute, and is not mailed. Under an idempotency key it is kept sealed, and so the same link
-//! for who asks once more.
+//! `POST /affiliates/{id}/login-link`: creates a link that signs a partner in to the portal, for the program's own
+//! server. The link is not emailed, works once and expires after a minute. With an idempotency key the link is stored
+//! encrypted, and a repeated request receives the same link.
 
 use std::sync::Arc;
 
-use ::affiliate::object::ApiTimestamp;
-use ::affiliate::portal::entrance::NewLink;
-use ::affiliate::refusal::AffiliateNoun;
+use ::affiliate::api_objects::ApiTimestamp;
+use ::affiliate::error::AffiliateNoun;
+use ::affiliate::portal::login::NewLink;
 use mail::idempotency::{IdempotencyScope, IdempotentResult};
 use serde::Serialize;
 use serde_json::Value;
 use store::access::Tenant;
 use store::engine::Batch;
 
-use super::answer::{ResponseObject, VersionedResponse};
-use super::asked::{CreateRequest, ResolvedRequest};
 use super::fields::BodyFieldReader;
+use super::request::{CreateRequest, ResolvedRequest};
+use super::response::{ResponseObject, VersionedResponse};
 use super::{PartnerPath, refusal_problem};
-use crate::call::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::fields::FieldNames;
+use crate::handler::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::idempotency::{self, RequestDecision};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
-/// A link that signs a partner in.
 #[derive(Debug, Serialize)]
 pub struct LoginLink {
     object: &'static str,
@@ -36,11 +35,11 @@ impl ToSchema for LoginLink {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.component("AffiliateLoginLink", |_| {
             schema::object(
-                "A link that signs a partner in to the portal; send its browser there at once",
+                "A link that signs a partner in to the portal; redirect the partner's browser to it at once",
                 [
-                    ("object", schema::string_enum(&["affiliate_login_link"], "What it is")),
-                    ("url", schema::string("Where the browser is sent; it works once")),
-                    ("expires_at", schema::time("Until when it works: a minute")),
+                    ("object", schema::string_enum(&["affiliate_login_link"], "The object type")),
+                    ("url", schema::string("The URL to redirect the browser to; it works once")),
+                    ("expires_at", schema::time("When the link expires: one minute after its creation")),
                 ],
             )
         })
@@ -54,7 +53,7 @@ fn login_link_response(minted: &NewLink) -> VersionedResponse<LoginLink> {
     VersionedResponse::new(&LoginLink { object: "affiliate_login_link", url: minted.url.clone(), expires_at })
 }
 
-/// What `POST /affiliates/{id}/login-link` takes: of whom, and nothing else.
+/// Path of `POST /affiliates/{id}/login-link`; the body has no fields.
 #[derive(Debug)]
 pub struct CreateLoginLink(PartnerPath);
 
@@ -64,7 +63,7 @@ impl FromRequest for CreateLoginLink {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("MintAffiliateLoginLink", |_| {
-            schema::object_with("Nothing has to be said", &[], Vec::<(&str, Value)>::new())
+            schema::object_with("No fields are required", &[], Vec::<(&str, Value)>::new())
         });
         let parameters = vec![PartnerPath::parameter()];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
@@ -80,38 +79,40 @@ impl FromRequest for CreateLoginLink {
 /// `POST /affiliates/{id}/login-link`.
 ///
 /// # Errors
-/// No such partner; it was rejected.
+/// The partner does not exist or was rejected.
 pub async fn create(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: CreateRequest<CreateLoginLink>,
+    request: CreateRequest<CreateLoginLink>,
 ) -> Result<VersionedResponse<LoginLink>, Problem> {
-    let ResolvedRequest { input: CreateLoginLink(of), claim, .. } =
-        asked.require_set_up_program(&room, &tenant).await?;
-    let of = (tenant.account().id, of.id(AffiliateNoun::Partner)?);
+    let ResolvedRequest { input: CreateLoginLink(target), claim, .. } =
+        request.require_set_up_program(&room, &tenant).await?;
+    let target = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
     let again = async |sealed: &str| {
-        let minted = room.affiliate.open_login_link(of.1, sealed).await;
+        let minted = room.affiliate.open_login_link(target.1, sealed).await;
         Ok::<_, Problem>(login_link_response(&minted.map_err(|refusal| refusal_problem(&room, refusal))?).as_replayed())
     };
-    let slot = match idempotency::begin(&room, &tenant, IdempotencyScope::MintLoginLink, claim).await? {
+    let guard = match idempotency::begin(&room, &tenant, IdempotencyScope::MintLoginLink, claim).await? {
         RequestDecision::Replay(sealed) => return again(&String::from_utf8_lossy(&sealed)).await,
-        RequestDecision::Proceed(slot) => slot,
+        RequestDecision::Proceed(guard) => guard,
     };
     let now = room.intake.clock().now();
-    let keep = |batch: &mut Batch, minted: &NewLink| {
-        let Some(slot) = &slot else { return };
-        match room.affiliate.seal_login_link(of.1, minted) {
-            Ok(sealed) => slot.record_outcome(batch, IdempotentResult::Done(sealed), now),
-            Err(refusal) => tracing::warn!(%refusal, "a link is not kept for who asks once more"),
+    let store_response = |batch: &mut Batch, minted: &NewLink| {
+        let Some(guard) = &guard else { return };
+        match room.affiliate.seal_login_link(target.1, minted) {
+            Ok(sealed) => guard.record_outcome(batch, IdempotentResult::Done(sealed), now),
+            Err(refusal) => {
+                tracing::warn!(%refusal, "cannot encrypt the login link: a repeated request will create a new one")
+            }
         }
     };
-    let refusal = match room.affiliate.create_login_link(of, &keep).await {
+    let refusal = match room.affiliate.create_login_link(target, &store_response).await {
         Ok(minted) => return Ok(login_link_response(&minted)),
         Err(refusal) => refusal,
     };
-    // Another node was quicker with the same key.
-    if let Some(slot) = &slot
-        && let Some(sealed) = slot.concurrent_result(room.intake.store()).await?
+    // Another node may have completed the same key first: replay its link.
+    if let Some(guard) = &guard
+        && let Some(sealed) = guard.concurrent_result(room.intake.store()).await?
     {
         return again(&sealed).await;
     }

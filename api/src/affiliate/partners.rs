@@ -1,39 +1,38 @@
-//! `…/affiliates`: partners.
+//! `…/affiliates`: partners of the affiliate program.
 
 use std::sync::Arc;
 
-use ::affiliate::office::IfMatch;
+use ::affiliate::error::AffiliateNoun;
 use ::affiliate::partners::{PartnerChange, PartnerDraft, PartnerQuery, PartnerStatusChange, PartnerView};
-use ::affiliate::refusal::AffiliateNoun;
+use ::affiliate::service::IfMatch;
 use mail::address::Address;
 use mail::affiliate::money::BasisPoints;
-use mail::affiliate::particulars::{self, NAME_BYTES_MAX, NOTES_BYTES_MAX, TAG_BYTES_MAX, WEBSITE_BYTES_MAX};
 use mail::affiliate::partner::{PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus, TAGS_MAX, TOKEN_BYTES};
+use mail::affiliate::partner_fields::{self, NAME_BYTES_MAX, NOTES_BYTES_MAX, TAG_BYTES_MAX, WEBSITE_BYTES_MAX};
 use mail::idempotency::IdempotencyScope;
-use queue::courier::http::URL_BYTES_MAX;
+use queue::client::http::URL_BYTES_MAX;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use super::answer::{BeginDecision, VersionedResponse, begin_for_tenant};
-use super::asked::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::fields::{
     BodyFieldReader, nullable_text_schema, parse_basis_points, parse_from_text, parse_multiline_text, parse_word,
     text_schema,
 };
+use super::request::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
+use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
 use super::view::{CreatedResponse, ListResponse, PartnerResponse, override_schema};
 use super::{PartnerPath, list_filter_parameter, page_query, parse_filter, refusal_problem};
-use crate::call::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::done::OkResponse;
 use crate::fields::{self, FieldNames};
-use crate::page::{self, KIND_PARTNER, PageParameters};
+use crate::handler::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::ok_response::OkResponse;
+use crate::paging::{self, KIND_PARTNER, PageParameters};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// The longest reason.
 const REASON_BYTES_MAX: usize = 1_000;
-/// In which standing a partner begins.
+/// Statuses that a new partner can have.
 const INITIAL_STATUSES: &[&str] = &["active", "pending", "invited"];
 
 fn partner_response(shown: &PartnerView) -> VersionedResponse<PartnerResponse> {
@@ -44,7 +43,7 @@ fn created_partner_response(shown: &PartnerView) -> VersionedResponse<CreatedRes
     VersionedResponse::new(&PartnerResponse::from_partner(shown)).with_etag(shown.partner.rev)
 }
 
-/// What `GET /affiliates` takes.
+/// Query of `GET /affiliates`.
 #[derive(Debug)]
 pub struct ListPartners {
     page: PageParameters,
@@ -56,11 +55,11 @@ impl FromRequest for ListPartners {
         let text = |name, about| schema::query_parameter(name, about, json!({"type": "string"}));
         let mut parameters = PageParameters::parameters();
         parameters.extend([
-            list_filter_parameter("status", PartnerStatus::WORDS, "Where it stands; of several, one"),
-            text("campaign_id", "Its campaign, by id (`cmp_…`) or name"),
+            list_filter_parameter("status", PartnerStatus::WORDS, "Filter by status; several separated by commas"),
+            text("campaign_id", "The campaign, by id (`cmp_…`) or name"),
             schema::query_parameter(
                 "email",
-                "Its address, exactly; case does not count",
+                "The exact email address, case-insensitive",
                 json!({"type": "string", "format": "email"}),
             ),
         ]);
@@ -68,43 +67,43 @@ impl FromRequest for ListPartners {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = page::parse_query(&call.query)?;
-        let wish = PartnerQuery {
-            statuses: page::parse_words(&call.query, "status", PartnerStatus::WORDS, PartnerStatus::from_word)?,
-            campaign: page::single_value(&given, "campaign_id")?.map(str::to_owned),
+        let given = paging::parse_query(&call.query)?;
+        let filter = PartnerQuery {
+            statuses: paging::parse_words(&call.query, "status", PartnerStatus::WORDS, PartnerStatus::from_word)?,
+            campaign: paging::single_value(&given, "campaign_id")?.map(str::to_owned),
             email: parse_filter(&given, "email", "an email address")?,
         };
-        Ok(Self { page: PageParameters::from_query(&call.query)?, wish })
+        Ok(Self { page: PageParameters::from_query(&call.query)?, wish: filter })
     }
 }
 
 /// `GET /affiliates`.
 ///
 /// # Errors
-/// The cursor is none of this list's; the store cannot be read.
+/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: ReadRequest<ListPartners>,
-) -> Result<ListResponse<::affiliate::object::PartnerObject>, Problem> {
-    let ResolvedRequest { program, input: said, .. } = asked.require_set_up_program(&room, &tenant).await?;
-    let wanted = page_query(&said.page, KIND_PARTNER)?;
-    let found = room.affiliate.list_partners(&program, &said.wish, wanted).await;
+    request: ReadRequest<ListPartners>,
+) -> Result<ListResponse<::affiliate::api_objects::PartnerObject>, Problem> {
+    let ResolvedRequest { program, input, .. } = request.require_set_up_program(&room, &tenant).await?;
+    let wanted = page_query(&input.page, KIND_PARTNER)?;
+    let found = room.affiliate.list_partners(&program, &input.wish, wanted).await;
     let found = found.map_err(|refusal| refusal_problem(&room, refusal))?;
-    let next = found.next.map(|id| page::after_id(KIND_PARTNER, id));
+    let next = found.next.map(|id| paging::after_id(KIND_PARTNER, id));
     Ok(ListResponse::new(found.partners.iter().map(PartnerView::object).collect(), next))
 }
 
 /// `GET /affiliates/{id}`.
 ///
 /// # Errors
-/// No such partner; the store cannot be read.
+/// The partner does not exist; the store cannot be read.
 pub async fn get(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: ReadRequest<PartnerPath>,
+    request: ReadRequest<PartnerPath>,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
-    let id = asked.require_set_up_program(&room, &tenant).await?.input.id(AffiliateNoun::Partner)?;
+    let id = request.require_set_up_program(&room, &tenant).await?.input.id(AffiliateNoun::Partner)?;
     let shown = room.affiliate.get_partner_view(tenant.account().id, id).await;
     shown.map(|shown| partner_response(&shown)).map_err(|refusal| refusal_problem(&room, refusal))
 }
@@ -146,10 +145,10 @@ fn parse_tags(value: &RawValue) -> Result<Vec<String>, String> {
     Ok(tags)
 }
 
-/// A website that null, or nothing in it, takes away.
+/// Reads a website; null or an empty text clears it.
 fn read_website(given: &mut BodyFieldReader<'_>) -> Option<Option<String>> {
     let text = given.read_nullable_text("website", WEBSITE_BYTES_MAX)?;
-    let read = text.map(|text| particulars::parse_website(&text)).transpose();
+    let read = text.map(|text| partner_fields::parse_website(&text)).transpose();
     read.map_err(|why| given.add_error("website", why)).ok()
 }
 
@@ -157,33 +156,33 @@ fn parse_notes(value: &RawValue) -> Result<String, String> {
     parse_multiline_text(value, NOTES_BYTES_MAX)
 }
 
-/// The fields that a partner is made with and changed by alike.
+/// Schemas of the fields that creation and update share.
 fn shared_fields_schema() -> Vec<(&'static str, Value)> {
     let name = |description| nullable_text_schema(NAME_BYTES_MAX, description);
     let mut tags = schema::list(
         json!({"type": "string", "minLength": 1, "maxLength": TAG_BYTES_MAX, "pattern": "\\S"}),
-        "The owner's words for it",
+        "Tags for the owner's use",
     );
     tags["maxItems"] = json!(TAGS_MAX);
     vec![
         ("first_name", name("The given name")),
         ("last_name", name("The family name")),
         ("company", name("The company")),
-        ("website", nullable_text_schema(WEBSITE_BYTES_MAX, "The website; `https://` may be left out")),
+        ("website", nullable_text_schema(WEBSITE_BYTES_MAX, "The website; `https://` is optional")),
         (
             "country",
             json!({"type": ["string", "null"], "pattern": "^[A-Za-z]{2}$", "description": "Two letters (ISO 3166-1)"}),
         ),
-        ("campaign_id", text_schema(NAME_BYTES_MAX, "Its campaign, by id (`cmp_…`) or name")),
+        ("campaign_id", text_schema(NAME_BYTES_MAX, "The campaign, by id (`cmp_…`) or name")),
         ("tags", tags),
         ("notes", nullable_text_schema(NOTES_BYTES_MAX, "Private notes")),
     ]
 }
 
-/// Fields that a change takes, and the creation does not.
+/// Fields that only an update accepts.
 const UPDATE_ONLY_FIELDS: &[&str] = &["parent_affiliate_id", "postback_url", "email_opt_out", "commission_override"];
 
-/// What `POST /affiliates` takes.
+/// Body of `POST /affiliates`.
 #[derive(Debug)]
 pub struct CreatePartner(PartnerDraft);
 
@@ -193,15 +192,15 @@ impl FromRequest for CreatePartner {
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("CreateAffiliate", |_| {
             let address = |about: &str| json!({"type": "string", "format": "email", "description": about});
-            let mut fields = vec![("email", address("Who it is"))];
+            let mut fields = vec![("email", address("The person's email address"))];
             fields.extend(shared_fields_schema());
             fields.extend([
-                ("token", token_schema("The token of its link, exactly; made of the name when left out")),
-                ("status", schema::string_enum(INITIAL_STATUSES, "Where it stands at first; active")),
-                ("paypal_email", address("Where PayPal payouts go")),
-                ("send_invite", schema::boolean("Whether it is written to; true")),
+                ("token", token_schema("The token of the partner's link; derived from the name if omitted")),
+                ("status", schema::string_enum(INITIAL_STATUSES, "The initial status; defaults to `active`")),
+                ("paypal_email", address("The address for PayPal payouts")),
+                ("send_invite", schema::boolean("Whether to notify the partner by email; defaults to true")),
             ]);
-            let mut schema = schema::object_with("A partner to be added", &["email"], fields);
+            let mut schema = schema::object_with("A new partner", &["email"], fields);
             schema["examples"] = json!([{
                 "email": "ada@example.org", "first_name": "Ada", "last_name": "Lovelace", "country": "GB",
                 "tags": ["podcast"], "send_invite": false,
@@ -232,7 +231,7 @@ impl FromRequest for CreatePartner {
             "commission_override",
         );
         let mut given = BodyFieldReader::from_body(call, &NAMES)?;
-        given.reject_fields(UPDATE_ONLY_FIELDS, "is not taken here: set it with `PATCH /affiliates/{id}`");
+        given.reject_fields(UPDATE_ONLY_FIELDS, "is not accepted here; set it with `PATCH /affiliates/{id}`");
         given.require("email");
         let email = given.read_optional("email", parse_from_text::<Address>);
         let first_name = given.read_nullable_text("first_name", NAME_BYTES_MAX).flatten();
@@ -274,24 +273,24 @@ impl FromRequest for CreatePartner {
 /// `POST /affiliates`.
 ///
 /// # Errors
-/// What is wrong with it; the address or the token is another partner's.
+/// The input is invalid, or another partner has the email address or token.
 pub async fn create(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: CreateRequest<CreatePartner>,
+    request: CreateRequest<CreatePartner>,
 ) -> Result<VersionedResponse<CreatedResponse<PartnerResponse>>, Problem> {
-    let ResolvedRequest { input: said, claim, .. } = asked.require_set_up_program(&room, &tenant).await?;
-    let doing = match begin_for_tenant(&room, &tenant, IdempotencyScope::CreatePartner, claim).await? {
+    let ResolvedRequest { input, claim, .. } = request.require_set_up_program(&room, &tenant).await?;
+    let in_progress = match begin_for_tenant(&room, &tenant, IdempotencyScope::CreatePartner, claim).await? {
         BeginDecision::Replay(answer) => return Ok(answer),
-        BeginDecision::Proceed(doing) => doing,
+        BeginDecision::Proceed(in_progress) => in_progress,
     };
-    let keep = doing.response_writer(created_partner_response);
-    let done = room.affiliate.create_partner(tenant.account().id, &said.0, &keep).await;
-    drop(keep);
-    doing.finish(&room, done, created_partner_response).await
+    let store_response = in_progress.response_writer(created_partner_response);
+    let done = room.affiliate.create_partner(tenant.account().id, &input.0, &store_response).await;
+    drop(store_response);
+    in_progress.finish(&room, done, created_partner_response).await
 }
 
-/// What `PATCH /affiliates/{id}` takes.
+/// Body of `PATCH /affiliates/{id}`.
 #[derive(Debug)]
 pub struct UpdatePartner(PartnerPath, PartnerChange);
 
@@ -304,13 +303,18 @@ impl FromRequest for UpdatePartner {
             schema::allow_null(&mut own_rate);
             let mut fields = shared_fields_schema();
             fields.extend([
-                ("parent_affiliate_id", schema::nullable_string("Who recruited it (`aff_…`)")),
-                ("postback_url", nullable_text_schema(URL_BYTES_MAX, "Where its own events are posted to")),
-                ("email_opt_out", schema::boolean("Whether it wants no mail but what it asks for")),
+                ("parent_affiliate_id", schema::nullable_string("The partner that recruited this one (`aff_…`)")),
+                ("postback_url", nullable_text_schema(URL_BYTES_MAX, "The URL that receives the partner's own events")),
+                (
+                    "email_opt_out",
+                    schema::boolean(
+                        "Whether the partner has opted out of email, except security email and email it requests",
+                    ),
+                ),
                 ("commission_override", own_rate),
-                ("token", token_schema("The new token of its primary link; the old one leads nobody any more")),
+                ("token", token_schema("The new token of the primary link; the old one stops working")),
             ]);
-            let mut schema = schema::object_with("What changes about a partner", &[], fields);
+            let mut schema = schema::object_with("The fields of a partner to change", &[], fields);
             schema["examples"] = json!([{
                 "company": "Analytical Engines", "tags": ["podcast", "friend"],
                 "commission_override": {"commission_type": "percent", "commission_bps": 3000},
@@ -344,12 +348,12 @@ impl FromRequest for UpdatePartner {
         let mut given = BodyFieldReader::from_body(call, &NAMES)?;
         given.reject_fields(
             &["status"],
-            "is not changed here: use `POST /affiliates/{id}/approve`, `/reject` or `/suspend`",
+            "cannot be changed here; use `POST /affiliates/{id}/approve`, `/reject` or `/suspend`",
         );
-        given.reject_fields(&["email", "send_invite"], "is taken by `POST /affiliates` alone: it cannot be changed");
+        given.reject_fields(&["email", "send_invite"], "is accepted by `POST /affiliates` only and cannot be changed");
         given.reject_fields(
             &["paypal_email"],
-            "is taken by `POST /affiliates` alone: afterwards the partner changes it in the portal",
+            "is accepted by `POST /affiliates` only; afterwards the partner changes it in the portal",
         );
         let mut change = PartnerChange {
             first_name: given.read_nullable_text("first_name", NAME_BYTES_MAX),
@@ -361,7 +365,7 @@ impl FromRequest for UpdatePartner {
             tags: given.read_nullable("tags", parse_tags).map(Option::unwrap_or_default),
             campaign: given.read_nullable_text("campaign_id", NAME_BYTES_MAX).flatten(),
             parent: given.read_nullable("parent_affiliate_id", |value| {
-                fields::parse_text(value)?.parse().map_err(|_| "is no partner of this program".to_owned())
+                fields::parse_text(value)?.parse().map_err(|_| "is not a partner of this program".to_owned())
             }),
             postback_url: given.read_nullable_text("postback_url", URL_BYTES_MAX),
             email_opt_out: given.read_optional("email_opt_out", fields::parse_bool),
@@ -374,7 +378,7 @@ impl FromRequest for UpdatePartner {
     }
 }
 
-/// A rate of the partner's own: `{commission_type: percent, commission_bps}`, or null for none.
+/// Reads the partner's own rate: `{commission_type: percent, commission_bps}`; null clears it.
 fn read_commission_override(given: &mut BodyFieldReader<'_>) -> Option<Option<BasisPoints>> {
     const NAMES: FieldNames = names!("commission_type", "commission_bps");
     let place = "commission_override";
@@ -394,61 +398,61 @@ fn read_commission_override(given: &mut BodyFieldReader<'_>) -> Option<Option<Ba
 /// `PATCH /affiliates/{id}`.
 ///
 /// # Errors
-/// What is wrong with it; no such partner; it was changed meanwhile; the token is taken.
+/// The input is invalid, the partner does not exist, it was changed concurrently, or the token is in use.
 pub async fn update(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: UpdateRequest<UpdatePartner>,
+    request: UpdateRequest<UpdatePartner>,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
-    let ResolvedRequest { input: UpdatePartner(of, change), if_match: seen, .. } =
-        asked.require_set_up_program(&room, &tenant).await?;
-    let of = (tenant.account().id, of.id(AffiliateNoun::Partner)?);
-    let shown = room.affiliate.change_partner(of, seen.as_ref(), &change).await;
+    let ResolvedRequest { input: UpdatePartner(target, change), if_match: seen, .. } =
+        request.require_set_up_program(&room, &tenant).await?;
+    let target = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
+    let shown = room.affiliate.change_partner(target, seen.as_ref(), &change).await;
     shown.map(|shown| partner_response(&shown)).map_err(|refusal| refusal_problem(&room, refusal))
 }
 
 /// `DELETE /affiliates/{id}`.
 ///
 /// # Errors
-/// No such partner; it was paid once, or is in a payout.
+/// The partner does not exist, was paid before, or is in a payout.
 pub async fn delete(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: UpdateRequest<PartnerPath>,
+    request: UpdateRequest<PartnerPath>,
 ) -> Result<OkResponse, Problem> {
-    let ResolvedRequest { input: said, if_match: seen, .. } = asked.require_set_up_program(&room, &tenant).await?;
-    let of = (tenant.account().id, said.id(AffiliateNoun::Partner)?);
-    let deleted = room.affiliate.delete_partner(of, seen.as_ref()).await;
+    let ResolvedRequest { input, if_match: seen, .. } = request.require_set_up_program(&room, &tenant).await?;
+    let target = (tenant.account().id, input.id(AffiliateNoun::Partner)?);
+    let deleted = room.affiliate.delete_partner(target, seen.as_ref()).await;
     deleted.map(|()| OkResponse::OK).map_err(|refusal| refusal_problem(&room, refusal))
 }
 
-/// What `POST /affiliates/{id}/approve` takes.
+/// Path and body of `POST /affiliates/{id}/approve`.
 #[derive(Debug)]
 pub struct ApprovePartner(PartnerPath, TransitionOptions);
 
-/// What `POST /affiliates/{id}/reject` takes.
+/// Path and body of `POST /affiliates/{id}/reject`.
 #[derive(Debug)]
 pub struct RejectPartner(PartnerPath, TransitionOptions);
 
-/// What `POST /affiliates/{id}/suspend` takes.
+/// Path and body of `POST /affiliates/{id}/suspend`.
 #[derive(Debug)]
 pub struct SuspendPartner(PartnerPath, TransitionOptions);
 
-/// How a partner is moved.
+/// Options of a status change.
 #[derive(Debug)]
 struct TransitionOptions {
-    /// Why, in the owner's words.
+    /// The owner's free-text reason.
     reason: Option<String>,
-    /// Whether it is written to.
+    /// Whether the partner is notified by email.
     send_email: bool,
 }
 
 fn reason_schema() -> (&'static str, Value) {
-    ("reason", nullable_text_schema(REASON_BYTES_MAX, "Why, in the owner's words"))
+    ("reason", nullable_text_schema(REASON_BYTES_MAX, "The reason, as free text"))
 }
 
 fn send_email_schema() -> (&'static str, Value) {
-    ("send_email", schema::boolean("Whether it is written to; true"))
+    ("send_email", schema::boolean("Whether to notify the partner by email; defaults to true"))
 }
 
 fn optional_body_spec(body: Value) -> RequestSpec {
@@ -456,7 +460,7 @@ fn optional_body_spec(body: Value) -> RequestSpec {
     RequestSpec { parameters, body: Some(body), body_bytes_max: Some(SMALL_BYTES_MAX) }
 }
 
-/// How a body says that a partner is moved.
+/// Reads the options of a status change from an optional body.
 fn read_transition_options(call: &Request, names: &FieldNames) -> Result<TransitionOptions, Problem> {
     let mut given = BodyFieldReader::from_optional_body(call, names)?;
     let reason = given.read_nullable_text("reason", REASON_BYTES_MAX).flatten();
@@ -470,13 +474,13 @@ impl FromRequest for ApprovePartner {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         optional_body_spec(schemas.component("ApproveAffiliate", |_| {
-            schema::object_with("How a partner is approved", &[], [send_email_schema()])
+            schema::object_with("Options of the approval", &[], [send_email_schema()])
         }))
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = names!("send_email");
-        read_transition_options(call, &NAMES).map(|manner| Self(PartnerPath::of(call), manner))
+        read_transition_options(call, &NAMES).map(|options| Self(PartnerPath::of(call), options))
     }
 }
 
@@ -486,13 +490,13 @@ impl FromRequest for RejectPartner {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         optional_body_spec(schemas.component("RejectAffiliate", |_| {
-            schema::object_with("How a partner is refused", &[], [reason_schema(), send_email_schema()])
+            schema::object_with("Options of the rejection", &[], [reason_schema(), send_email_schema()])
         }))
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = names!("reason", "send_email");
-        read_transition_options(call, &NAMES).map(|manner| Self(PartnerPath::of(call), manner))
+        read_transition_options(call, &NAMES).map(|options| Self(PartnerPath::of(call), options))
     }
 }
 
@@ -502,17 +506,17 @@ impl FromRequest for SuspendPartner {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         optional_body_spec(schemas.component("SuspendAffiliate", |_| {
-            schema::object_with("How a partner is suspended", &[], [reason_schema()])
+            schema::object_with("Options of the suspension", &[], [reason_schema()])
         }))
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = names!("reason");
-        read_transition_options(call, &NAMES).map(|manner| Self(PartnerPath::of(call), manner))
+        read_transition_options(call, &NAMES).map(|options| Self(PartnerPath::of(call), options))
     }
 }
 
-/// What is done with a partner, and why.
+/// A requested status change of a partner.
 struct PartnerTransition {
     partner: PartnerPath,
     action: PartnerAction,
@@ -523,46 +527,50 @@ struct PartnerTransition {
 async fn apply_transition(
     room: &AppState,
     tenant: &Tenant,
-    claim: Option<queue::once::IdempotencyKey>,
+    claim: Option<queue::idempotency::IdempotencyKey>,
     step: PartnerTransition,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
-    let PartnerTransition { partner: of, action, options: TransitionOptions { reason, send_email }, if_match: seen } =
-        step;
-    let of = (tenant.account().id, of.id(AffiliateNoun::Partner)?);
-    // Each action is of its own: one key may stand for one of each.
-    let claim = claim.map(|claim| queue::once::IdempotencyKey {
+    let PartnerTransition {
+        partner: target,
+        action,
+        options: TransitionOptions { reason, send_email },
+        if_match: seen,
+    } = step;
+    let target = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
+    // The fingerprint includes the action, so that one key can be used once per action.
+    let claim = claim.map(|claim| queue::idempotency::IdempotencyKey {
         fingerprint: format!("{} {}", action.as_str(), claim.fingerprint),
         ..claim
     });
-    let doing = match begin_for_tenant(room, tenant, IdempotencyScope::MovePartner, claim).await? {
+    let in_progress = match begin_for_tenant(room, tenant, IdempotencyScope::MovePartner, claim).await? {
         BeginDecision::Replay(answer) => return Ok(answer),
-        BeginDecision::Proceed(doing) => doing,
+        BeginDecision::Proceed(in_progress) => in_progress,
     };
-    let keep = doing.response_writer(partner_response);
+    let store_response = in_progress.response_writer(partner_response);
     let done = room
         .affiliate
-        .change_partner_status(of, &PartnerStatusChange { action, seen, reason, send_email }, &keep)
+        .change_partner_status(target, &PartnerStatusChange { action, seen, reason, send_email }, &store_response)
         .await;
-    drop(keep);
-    doing.finish(room, done, partner_response).await
+    drop(store_response);
+    in_progress.finish(room, done, partner_response).await
 }
 
 /// `POST /affiliates/{id}/approve`.
 ///
 /// # Errors
-/// No such partner, or one who is active or suspended; it was changed meanwhile.
+/// The partner does not exist, is active or suspended, or was changed concurrently.
 pub async fn approve(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: ActionRequest<ApprovePartner>,
+    request: ActionRequest<ApprovePartner>,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
-    let ResolvedRequest { input: ApprovePartner(of, manner), if_match: seen, claim, .. } =
-        asked.require_set_up_program(&room, &tenant).await?;
+    let ResolvedRequest { input: ApprovePartner(target, options), if_match: seen, claim, .. } =
+        request.require_set_up_program(&room, &tenant).await?;
     apply_transition(
         &room,
         &tenant,
         claim,
-        PartnerTransition { partner: of, action: PartnerAction::Approve, options: manner, if_match: seen },
+        PartnerTransition { partner: target, action: PartnerAction::Approve, options, if_match: seen },
     )
     .await
 }
@@ -570,19 +578,19 @@ pub async fn approve(
 /// `POST /affiliates/{id}/reject`.
 ///
 /// # Errors
-/// No such partner, or one who is neither pending nor invited; it was changed meanwhile.
+/// The partner does not exist, is neither pending nor invited, or was changed concurrently.
 pub async fn reject(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: ActionRequest<RejectPartner>,
+    request: ActionRequest<RejectPartner>,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
-    let ResolvedRequest { input: RejectPartner(of, manner), if_match: seen, claim, .. } =
-        asked.require_set_up_program(&room, &tenant).await?;
+    let ResolvedRequest { input: RejectPartner(target, options), if_match: seen, claim, .. } =
+        request.require_set_up_program(&room, &tenant).await?;
     apply_transition(
         &room,
         &tenant,
         claim,
-        PartnerTransition { partner: of, action: PartnerAction::Reject, options: manner, if_match: seen },
+        PartnerTransition { partner: target, action: PartnerAction::Reject, options, if_match: seen },
     )
     .await
 }
@@ -590,19 +598,19 @@ pub async fn reject(
 /// `POST /affiliates/{id}/suspend`.
 ///
 /// # Errors
-/// No such partner, or one who is suspended or rejected; it was changed meanwhile.
+/// The partner does not exist, is suspended or rejected, or was changed concurrently.
 pub async fn suspend(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: ActionRequest<SuspendPartner>,
+    request: ActionRequest<SuspendPartner>,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
-    let ResolvedRequest { input: SuspendPartner(of, manner), if_match: seen, claim, .. } =
-        asked.require_set_up_program(&room, &tenant).await?;
+    let ResolvedRequest { input: SuspendPartner(target, options), if_match: seen, claim, .. } =
+        request.require_set_up_program(&room, &tenant).await?;
     apply_transition(
         &room,
         &tenant,
         claim,
-        PartnerTransition { partner: of, action: PartnerAction::Suspend, options: manner, if_match: seen },
+        PartnerTransition { partner: target, action: PartnerAction::Suspend, options, if_match: seen },
     )
     .await
 }

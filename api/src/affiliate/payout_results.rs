@@ -1,23 +1,23 @@
-//! `…/payout-runs/{id}/results`: what became of a run's payouts, in the file of who paid them.
+//! `…/payout-runs/{id}/results`: imports the results of a run's payouts from the payment provider's CSV file.
 
 use std::sync::Arc;
 
+use ::affiliate::error::AffiliateNoun;
 use ::affiliate::payouts::results::PayoutResults;
-use ::affiliate::refusal::AffiliateNoun;
 use mail::affiliate::payout::results::{self, PayoutResultRow};
 use serde_json::{Value, json};
 
-use super::asked::{ReadRequest, ResolvedRequest};
+use super::request::{ReadRequest, ResolvedRequest};
 use super::{PayoutRunPath, refusal_problem};
-use crate::call::{FromRequest, Media, Owner, Request, RequestSpec};
+use crate::handler::{FromRequest, Media, Owner, Request, RequestSpec};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
-/// Twenty thousand rows of four hundred bytes.
+/// Enough for 20,000 rows of 400 bytes.
 const FILE_BYTES_MAX: usize = 8 << 20;
 
-/// What `POST …/payout-runs/{id}/results` takes.
+/// Path and body of `POST …/payout-runs/{id}/results`.
 #[derive(Debug)]
 pub struct PayoutResultsFile {
     run: PayoutRunPath,
@@ -32,9 +32,9 @@ impl FromRequest for PayoutResultsFile {
         let body = schemas.component("AffiliatePayoutResults", |_| {
             json!({
                 "type": "string",
-                "description": "CSV in UTF-8, as PayPal and Wise hand it out. The first line names the columns: \
+                "description": "CSV in UTF-8, as exported by PayPal and Wise. The first line names the columns: \
                     `status` (or PayPal's `Transaction Status`), `reference` (`Transaction ID`, Wise's `ID`) and \
-                    `reason`; which payout a row is about says the cell that is its id; up to 20,000 rows",
+                    `reason`. The cell with a payout's id assigns the row to that payout. At most 20,000 rows",
                 "examples": ["id,status,reference,reason\npay_01K9ZQ4Y8M3T5V7W2X6B0C1D9E,paid,PP-1,\n"],
             })
         });
@@ -51,36 +51,39 @@ impl FromRequest for PayoutResultsFile {
 
 impl ToSchema for PayoutResults {
     fn schema(schemas: &mut Schemas) -> Value {
-        let reason = "`invalid_id`, `invalid_status`, `invalid_reference`, `not_in_run`, or what is in the way";
+        let reason =
+            "`invalid_id`, `invalid_status`, `invalid_reference`, `not_in_run`, or a description of the conflict";
         let skipped = schema::object(
-            "A row that does not fit",
+            "A skipped row",
             [
-                ("row", schema::count("Its row, counted from 1 without the line of names")),
+                ("row", schema::count("The row number, from 1; the header line is not counted")),
                 ("id", schema::nullable_string("The payout (`pay_…`)")),
                 ("reason", schema::string(reason)),
             ],
         );
         let fields = [
-            ("paid", schema::count("Payouts that are paid now")),
-            ("failed", schema::count("Payouts that failed now")),
-            ("unchanged", schema::count("Payouts of which nothing new is said")),
-            ("skipped", schema::list(skipped, "Rows that do not fit")),
+            ("paid", schema::count("Number of payouts marked as paid")),
+            ("failed", schema::count("Number of payouts marked as failed")),
+            ("unchanged", schema::count("Number of payouts that already had this result")),
+            ("skipped", schema::list(skipped, "Skipped rows")),
         ];
-        schemas.component("AffiliatePayoutsMarked", |_| schema::object("What a file of results came to", fields))
+        schemas
+            .component("AffiliatePayoutsMarked", |_| schema::object("The result of importing a results file", fields))
     }
 }
 
-/// `POST …/payout-runs/{id}/results`. What fits is marked, the rest is told by row; sent again it changes nothing.
+/// `POST …/payout-runs/{id}/results`. Valid rows are applied, invalid ones are listed. Sending a file again changes
+/// nothing.
 ///
 /// # Errors
-/// It tells no results, or is too long; no such run, or no program.
+/// The body is not a valid results file or too long; the run or the program does not exist.
 pub async fn mark_payouts(
     room: Arc<AppState>,
     owner: Owner,
-    asked: ReadRequest<PayoutResultsFile>,
+    request: ReadRequest<PayoutResultsFile>,
 ) -> Result<PayoutResults, Problem> {
-    let ResolvedRequest { program, input: said, .. } = asked.require_program(&room, owner.tenant()).await?;
-    let of = (program.account, said.run.id(AffiliateNoun::Run)?);
-    let marked = room.affiliate.ledger().apply_result_file(of, said.rows).await;
+    let ResolvedRequest { program, input, .. } = request.require_program(&room, owner.tenant()).await?;
+    let target = (program.account, input.run.id(AffiliateNoun::Run)?);
+    let marked = room.affiliate.ledger().apply_result_file(target, input.rows).await;
     marked.map_err(|refusal| refusal_problem(&room, refusal))
 }

@@ -1,14 +1,15 @@
-//! `…/payout-runs`: the owner drafts, looks, approves or cancels, and gets files to pay by (affiliate-admin.md 4).
+//! `…/payout-runs`: the owner drafts, reviews, approves or cancels a run and downloads its payment files
+//! (affiliate-admin.md 4).
 //!
-//! A run may have very many payouts: its answer is made while it is read, some hundreds at a time.
+//! A run can have very many payouts: its response is streamed, 500 rows per read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ::affiliate::api_objects::{DraftPayoutObject, PayoutRunObject, SkippedPartnerObject};
+use ::affiliate::error::AffiliateNoun;
 use ::affiliate::ledger::Ledger;
-use ::affiliate::object::{DraftPayoutObject, PayoutRunObject, SkippedPartnerObject};
 use ::affiliate::payouts::{DraftResult, FileSelection};
-use ::affiliate::refusal::AffiliateNoun;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, ETAG, HeaderValue};
@@ -18,42 +19,42 @@ use mail::affiliate::payout::{PayoutFileFormat, PayoutRun, SkippedPartner};
 use mail::affiliate::program::PayoutMethod;
 use mail::id::{AccountId, PayoutId, PayoutRunId};
 use mail::idempotency::{IdempotencyScope, IdempotentResult, PartialResult};
-use queue::once::{IdempotencyGuard, IdempotencyKey};
+use queue::idempotency::{IdempotencyGuard, IdempotencyKey};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::engine::{Batch, ReadError};
 use tokio::sync::mpsc;
 
-use super::answer::{BeginDecision, REPLAYED, VersionedResponse, begin_for_owner, scope_claim};
-use super::asked::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest};
 use super::fields::{self, BodyFieldReader};
 use super::payout_view::{PayoutFilesResponse, PayoutRunResponse, whole_run_schema};
+use super::request::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest};
+use super::response::{BeginDecision, REPLAYED, VersionedResponse, begin_for_owner, scope_claim};
 use super::view::ListResponse;
 use super::{PayoutRunPath, page_query, parse_filter, refusal_problem};
-use crate::call::{
+use crate::fields::{FieldDiagnostics, FieldNames};
+use crate::handler::{
     BodyStream, BodyStreamError, ExtraResponse, FromRequest, IntoResponse, Media, Owner, Request, RequestSpec,
     Response, SMALL_BYTES_MAX,
 };
-use crate::fields::{FieldDiagnostics, FieldNames};
 use crate::idempotency::{self, RequestDecision};
-use crate::page::{self, KIND_PAYOUT_RUN, PageParameters};
+use crate::paging::{self, KIND_PAYOUT_RUN, PageParameters};
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// How long ago who approves may have signed in.
+/// Maximum age of the owner's sign-in for approving a run.
 const REAUTHENTICATION_AGE_MAX: SignedDuration = SignedDuration::from_mins(15);
-/// Payouts of one piece of an answer.
+/// Payouts per chunk of a streamed response.
 const CHUNK_ROWS: usize = 500;
-/// What is held of an answer before it is begun.
+/// Bytes of a response that are buffered before streaming begins.
 const BUFFERED_BYTES_MAX: usize = 256 << 10;
-/// Pieces that wait for the client.
+/// Chunks buffered for a slow client.
 const CHUNKS_BUFFERED: usize = 2;
-/// The largest number of a part.
+/// Largest part number of a file.
 const PART_MAX: usize = 100_000;
 
-/// What `POST …/payout-runs` takes.
+/// Body of `POST …/payout-runs`.
 #[derive(Debug)]
 pub struct DraftPayoutRun(Option<Timestamp>);
 
@@ -63,9 +64,10 @@ impl FromRequest for DraftPayoutRun {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("DraftAffiliatePayoutRun", |_| {
-            let mut cutoff = schema::time("Until when what is in it was earned, or Unix seconds; now");
+            let mut cutoff =
+                schema::time("Include commissions earned until this time (RFC 3339 or Unix seconds); defaults to now");
             schema::allow_null(&mut cutoff);
-            let mut schema = schema::object_with("A payout run to be drafted", &[], [("cutoff", cutoff)]);
+            let mut schema = schema::object_with("A new payout run", &[], [("cutoff", cutoff)]);
             schema["examples"] = json!([{"cutoff": "2026-11-01T00:00:00Z"}]);
             schema
         });
@@ -81,7 +83,7 @@ impl FromRequest for DraftPayoutRun {
     }
 }
 
-/// A run, written as far as it is held; the rest is made while it is read.
+/// A run whose first bytes are buffered; the rest is read from the store while it is sent.
 #[derive(Debug)]
 pub struct StreamedRun<const DRAFTED: bool> {
     status: StatusCode,
@@ -91,9 +93,8 @@ pub struct StreamedRun<const DRAFTED: bool> {
     replayed: bool,
 }
 
-/// A run that is shown.
 pub type PayoutRunDetailResponse = StreamedRun<false>;
-/// A run that was drafted; or none, since nobody is to be paid.
+/// A run that was drafted; `run` is null if nothing is payable.
 pub type DraftPayoutRunResponse = StreamedRun<true>;
 
 impl<const DRAFTED: bool> IntoResponse for StreamedRun<DRAFTED> {
@@ -102,7 +103,7 @@ impl<const DRAFTED: bool> IntoResponse for StreamedRun<DRAFTED> {
         &[ExtraResponse {
             status: 200,
             media_type: Some("application/json"),
-            about: "Nobody is to be paid: `run` is null, and nothing is kept",
+            about: "Nothing is payable: `run` is null and no run is created",
         }]
     } else {
         &[]
@@ -130,7 +131,7 @@ impl<const DRAFTED: bool> IntoResponse for StreamedRun<DRAFTED> {
     }
 }
 
-/// Writes a run piece by piece.
+/// Renders a run chunk by chunk.
 struct RunWriter {
     ledger: Ledger,
     run: PayoutRun,
@@ -138,7 +139,7 @@ struct RunWriter {
     is_first: bool,
 }
 
-/// How far a run is written.
+/// Rendering position in a run.
 enum WritePosition {
     Beginning,
     Payouts(Option<PayoutId>),
@@ -147,12 +148,12 @@ enum WritePosition {
 }
 
 fn to_json_text(value: &impl Serialize) -> String {
-    // Of types that JSON has: this does not fail.
+    // JSON serialization of plain structs into memory cannot fail.
     serde_json::to_string(value).unwrap_or_default()
 }
 
 impl RunWriter {
-    /// The next piece; nothing after the last.
+    /// The next chunk; `None` after the last one.
     async fn next_chunk(&mut self) -> Result<Option<String>, ReadError> {
         let mut out = String::new();
         match &self.position {
@@ -220,7 +221,7 @@ async fn stream_run<const DRAFTED: bool>(
                 Ok(None) => return,
                 Ok(Some(piece)) => Ok(piece.into()),
                 Err(error) => {
-                    tracing::error!(%error, "a payout run's answer broke off");
+                    tracing::error!(%error, "cannot read payout run: streaming response aborted");
                     Err(BodyStreamError)
                 }
             };
@@ -233,7 +234,7 @@ async fn stream_run<const DRAFTED: bool>(
     Ok(StreamedRun { status, rev, beginning: beginning.into(), stream: Some(more), replayed: false })
 }
 
-/// What is kept of the answer to a draft.
+/// The response to a draft as stored under its idempotency key.
 #[derive(Serialize, Deserialize)]
 struct StoredDraftResponse {
     status: u16,
@@ -241,60 +242,61 @@ struct StoredDraftResponse {
     body: String,
 }
 
-/// `POST …/payout-runs`. A run is drafted in many commits: the first keeps under the key which run it is, so that whoever
-/// was cut off and asks again gets that one, drafted to its end; the answer is kept when it is known.
+/// `POST …/payout-runs`. Drafting takes several commits. The first one stores the run's id under the idempotency key,
+/// so that a repeated request completes the same run. The response is stored under the key when it is complete.
 ///
 /// # Errors
-/// What is wrong with it; a draft is open.
+/// The input is invalid; another draft exists.
 pub async fn draft(
     room: Arc<AppState>,
     owner: Owner,
-    asked: CreateRequest<DraftPayoutRun>,
+    request: CreateRequest<DraftPayoutRun>,
 ) -> Result<DraftPayoutRunResponse, Problem> {
-    let ResolvedRequest { program, input: said, claim, .. } = asked.require_program(&room, owner.tenant()).await?;
+    let ResolvedRequest { program, input, claim, .. } = request.require_program(&room, owner.tenant()).await?;
     let claim = claim.map(|claim| scope_claim("draft_affiliate_payout_run", claim));
-    let slot = match idempotency::begin(&room, owner.tenant(), IdempotencyScope::OwnerAction, claim.clone()).await? {
-        RequestDecision::Replay(kept) => return replay_draft_response(&kept),
-        RequestDecision::Proceed(slot) => slot,
+    let guard = match idempotency::begin(&room, owner.tenant(), IdempotencyScope::OwnerAction, claim.clone()).await? {
+        RequestDecision::Replay(stored) => return replay_draft_response(&stored),
+        RequestDecision::Proceed(guard) => guard,
     };
-    let run = match slot.as_deref().and_then(IdempotencyGuard::partial_outcome) {
-        Some(begun) => begun.answer.parse().map_err(Problem::internal)?,
-        None => match begin_draft(&room, program.account, (said.0, slot.as_deref())).await? {
+    let run = match guard.as_deref().and_then(IdempotencyGuard::partial_outcome) {
+        Some(partial) => partial.answer.parse().map_err(Problem::internal)?,
+        None => match begin_draft(&room, program.account, (input.0, guard.as_deref())).await? {
             Ok(run) => run,
-            Err(kept) => return replay_draft_response(&kept),
+            Err(stored) => return replay_draft_response(&stored),
         },
     };
     let drafted = room.affiliate.finish_draft(program.account, run).await;
     let drafted = respond_to_draft(&room, drafted.map_err(|refusal| refusal_problem(&room, refusal))?).await?;
-    if slot.is_some() {
-        // Free for a moment: who takes it then goes on with the same run.
-        drop(slot);
+    if guard.is_some() {
+        // Releases the key, so that the response can be stored. A request that acquires it meanwhile continues the same
+        // run.
+        drop(guard);
         store_draft_response(&room, &owner, (claim, &drafted)).await;
     }
     Ok(drafted)
 }
 
-/// Begins a run; or what was answered, where another node was quicker with the same key.
+/// Starts a run. Returns the stored response if another node completed the same key first.
 async fn begin_draft(
     room: &AppState,
     account: AccountId,
-    (cutoff, slot): (Option<Timestamp>, Option<&IdempotencyGuard>),
+    (cutoff, guard): (Option<Timestamp>, Option<&IdempotencyGuard>),
 ) -> Result<Result<PayoutRunId, Bytes>, Problem> {
     let now = room.intake.clock().now();
     let beside = |batch: &mut Batch, run: &PayoutRunId| {
-        if let Some(slot) = slot {
-            let begun = PartialResult { answer: run.to_string(), open: vec![0] };
-            slot.record_outcome(batch, IdempotentResult::Partly(begun), now);
+        if let Some(guard) = guard {
+            let partial = PartialResult { answer: run.to_string(), open: vec![0] };
+            guard.record_outcome(batch, IdempotentResult::Partly(partial), now);
         }
     };
     let refusal = match room.affiliate.ledger().begin_run(account, cutoff, &beside).await {
         Ok(run) => return Ok(Ok(run)),
         Err(refusal) => refusal,
     };
-    if let Some(slot) = slot
-        && let Some(kept) = slot.concurrent_result(room.intake.store()).await?
+    if let Some(guard) = guard
+        && let Some(stored) = guard.concurrent_result(room.intake.store()).await?
     {
-        return Ok(Err(kept.into()));
+        return Ok(Err(stored.into()));
     }
     Err(refusal_problem(room, refusal))
 }
@@ -308,7 +310,8 @@ async fn respond_to_draft(room: &Arc<AppState>, drafted: DraftResult) -> Result<
     Ok(StreamedRun { status: StatusCode::OK, rev: None, beginning: beginning.into(), stream: None, replayed: false })
 }
 
-/// Keeps an answer that is held whole. Of another one the key says which run it is, and that is shown.
+/// Stores a response that is completely buffered. For a streamed one the key holds the run's id, which is enough to
+/// render it again.
 async fn store_draft_response(
     room: &AppState,
     owner: &Owner,
@@ -316,26 +319,26 @@ async fn store_draft_response(
 ) {
     let body = std::str::from_utf8(&drafted.beginning).ok().filter(|_| drafted.stream.is_none());
     let Some(body) = body.map(str::to_owned) else { return };
-    let kept = StoredDraftResponse { status: drafted.status.as_u16(), rev: drafted.rev, body };
-    let Ok(RequestDecision::Proceed(Some(slot))) =
+    let stored = StoredDraftResponse { status: drafted.status.as_u16(), rev: drafted.rev, body };
+    let Ok(RequestDecision::Proceed(Some(guard))) =
         idempotency::begin(room, owner.tenant(), IdempotencyScope::OwnerAction, claim).await
     else {
         return;
     };
     let mut batch = Batch::intake();
-    slot.record_outcome(&mut batch, idempotency::stored_outcome(&kept), room.intake.clock().now());
+    guard.record_outcome(&mut batch, idempotency::stored_outcome(&stored), room.intake.clock().now());
     if let Err(error) = room.intake.store().commit(batch).await {
-        tracing::warn!(%error, "a draft's answer is not kept under its idempotency key");
+        tracing::warn!(%error, "cannot store the draft's response under its idempotency key");
     }
 }
 
-fn replay_draft_response(kept: &[u8]) -> Result<DraftPayoutRunResponse, Problem> {
-    let StoredDraftResponse { status, rev, body } = serde_json::from_slice(kept).map_err(Problem::internal)?;
+fn replay_draft_response(stored: &[u8]) -> Result<DraftPayoutRunResponse, Problem> {
+    let StoredDraftResponse { status, rev, body } = serde_json::from_slice(stored).map_err(Problem::internal)?;
     let status = StatusCode::from_u16(status).map_err(Problem::internal)?;
     Ok(StreamedRun { status, rev, beginning: body.into(), stream: None, replayed: true })
 }
 
-/// What `GET …/payout-runs` takes.
+/// Query of `GET …/payout-runs`.
 #[derive(Debug)]
 pub struct ListPayoutRuns(PageParameters);
 
@@ -352,30 +355,30 @@ impl FromRequest for ListPayoutRuns {
 /// `GET …/payout-runs`.
 ///
 /// # Errors
-/// The cursor is none of this list's; the store cannot be read.
+/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     room: Arc<AppState>,
     owner: Owner,
-    asked: ReadRequest<ListPayoutRuns>,
+    request: ReadRequest<ListPayoutRuns>,
 ) -> Result<ListResponse<PayoutRunObject>, Problem> {
-    let ResolvedRequest { program, input: said, .. } = asked.require_program(&room, owner.tenant()).await?;
-    let wanted = page_query(&said.0, KIND_PAYOUT_RUN)?;
+    let ResolvedRequest { program, input, .. } = request.require_program(&room, owner.tenant()).await?;
+    let wanted = page_query(&input.0, KIND_PAYOUT_RUN)?;
     let found = room.affiliate.ledger().list_runs(program.account, wanted).await?;
-    let next = found.next.map(|id| page::after_id(KIND_PAYOUT_RUN, id));
+    let next = found.next.map(|id| paging::after_id(KIND_PAYOUT_RUN, id));
     Ok(ListResponse::new(found.rows.iter().map(PayoutRunObject::from).collect(), next))
 }
 
 /// `GET …/payout-runs/{id}`.
 ///
 /// # Errors
-/// No such run; the store cannot be read.
+/// The run does not exist; the store cannot be read.
 pub async fn get(
     room: Arc<AppState>,
     owner: Owner,
-    asked: ReadRequest<PayoutRunPath>,
+    request: ReadRequest<PayoutRunPath>,
 ) -> Result<PayoutRunDetailResponse, Problem> {
-    let ResolvedRequest { program, input: said, .. } = asked.require_program(&room, owner.tenant()).await?;
-    let found = room.affiliate.ledger().get_run(program.account, said.id(AffiliateNoun::Run)?).await;
+    let ResolvedRequest { program, input, .. } = request.require_program(&room, owner.tenant()).await?;
+    let found = room.affiliate.ledger().get_run(program.account, input.id(AffiliateNoun::Run)?).await;
     stream_run(&room, found.map_err(|refusal| refusal_problem(&room, refusal))?).await
 }
 
@@ -383,7 +386,7 @@ fn run_response(run: &PayoutRun) -> VersionedResponse<PayoutRunResponse> {
     VersionedResponse::new(&PayoutRunResponse { run: PayoutRunObject::from(run) }).with_etag(run.rev)
 }
 
-/// What `POST …/payout-runs/{id}/approve` takes.
+/// Path and body of `POST …/payout-runs/{id}/approve`.
 #[derive(Debug)]
 pub struct ApprovePayoutRun {
     run: PayoutRunPath,
@@ -399,10 +402,10 @@ impl FromRequest for ApprovePayoutRun {
             let totals = json!({
                 "type": "object", "propertyNames": {"pattern": "^[A-Za-z]{3}$"},
                 "additionalProperties": {"type": "integer"},
-                "description": "What it comes to, as it was seen: all currencies",
+                "description": "The run's total per currency, as reviewed; all currencies",
             });
-            let fields = [("rev", schema::count("Its `rev`, as it was seen")), ("totals", totals)];
-            let about = "A payout run is approved as it was seen";
+            let fields = [("rev", schema::count("The run's `rev`, as reviewed")), ("totals", totals)];
+            let about = "Approval of a payout run in the reviewed version";
             let mut schema = schema::object_with(about, &["rev", "totals"], fields);
             schema["examples"] = json!([{"rev": 3, "totals": {"usd": 5000}}]);
             schema
@@ -430,8 +433,8 @@ fn parse_totals(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
     let crate::fields::JsonObject(entries) = crate::fields::parse_object(value)?;
     let mut totals = BTreeMap::new();
     for (name, amount) in entries {
-        let currency: Currency = name.parse().map_err(|_| format!("`{name}` is no currency"))?;
-        let amount = amount.get().parse().map_err(|_| format!("`{name}` is no whole number"))?;
+        let currency: Currency = name.parse().map_err(|_| format!("`{name}` is not a currency"))?;
+        let amount = amount.get().parse().map_err(|_| format!("`{name}` is not a whole number"))?;
         if totals.insert(currency, amount).is_some() {
             return Err(format!("`{name}` is given twice"));
         }
@@ -439,62 +442,62 @@ fn parse_totals(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
     Ok(totals)
 }
 
-/// Who moves money has signed in just now; the operator need not.
+/// Requires a recent sign-in, because approval moves money. The operator is exempt.
 fn require_recent_sign_in(room: &AppState, owner: &Owner) -> Result<(), Problem> {
     let Owner::SignedIn(who) = owner else { return Ok(()) };
     let age = room.intake.clock().now().duration_since(who.session().created_at);
     if age <= REAUTHENTICATION_AGE_MAX {
         return Ok(());
     }
-    let text = "Sign in again: a payout run is approved within 15 minutes after that";
+    let text = "Sign in again: a payout run can be approved only within 15 minutes after sign-in";
     Err(Problem::new(ErrorCode::REAUTHENTICATION_REQUIRED, text))
 }
 
 /// `POST …/payout-runs/{id}/approve`.
 ///
 /// # Errors
-/// What is wrong with it; who asks signed in too long ago; it is no draft, or another one than was seen.
+/// The input is invalid, the sign-in is too old, the run is not a draft, or it differs from the reviewed version.
 pub async fn approve(
     room: Arc<AppState>,
     owner: Owner,
-    asked: CreateRequest<ApprovePayoutRun>,
+    request: CreateRequest<ApprovePayoutRun>,
 ) -> Result<VersionedResponse<PayoutRunResponse>, Problem> {
-    let ResolvedRequest { program, input: said, claim, .. } = asked.require_program(&room, owner.tenant()).await?;
+    let ResolvedRequest { program, input, claim, .. } = request.require_program(&room, owner.tenant()).await?;
     require_recent_sign_in(&room, &owner)?;
-    let of = (program.account, said.run.id(AffiliateNoun::Run)?);
-    let doing = match begin_for_owner(&room, &owner, "approve_affiliate_payout_run", claim).await? {
+    let target = (program.account, input.run.id(AffiliateNoun::Run)?);
+    let in_progress = match begin_for_owner(&room, &owner, "approve_affiliate_payout_run", claim).await? {
         BeginDecision::Replay(answer) => return Ok(answer),
-        BeginDecision::Proceed(doing) => doing,
+        BeginDecision::Proceed(in_progress) => in_progress,
     };
-    let keep = doing.response_writer(run_response);
-    let approved = room.affiliate.ledger().approve_run(of, (said.rev, &said.totals), &keep).await;
-    drop(keep);
-    doing.finish(&room, approved, run_response).await
+    let store_response = in_progress.response_writer(run_response);
+    let approved = room.affiliate.ledger().approve_run(target, (input.rev, &input.totals), &store_response).await;
+    drop(store_response);
+    in_progress.finish(&room, approved, run_response).await
 }
 
 /// `POST …/payout-runs/{id}/cancel`.
 ///
 /// # Errors
-/// No such run, or no draft.
+/// The run does not exist or is not a draft.
 pub async fn cancel(
     room: Arc<AppState>,
     owner: Owner,
-    asked: ActionRequest<PayoutRunPath>,
+    request: ActionRequest<PayoutRunPath>,
 ) -> Result<VersionedResponse<PayoutRunResponse>, Problem> {
-    let ResolvedRequest { program, input: said, if_match: seen, claim } =
-        asked.require_program(&room, owner.tenant()).await?;
-    let id = said.id(AffiliateNoun::Run)?;
-    let doing = match begin_for_owner(&room, &owner, "cancel_affiliate_payout_run", claim).await? {
+    let ResolvedRequest { program, input, if_match: seen, claim } =
+        request.require_program(&room, owner.tenant()).await?;
+    let id = input.id(AffiliateNoun::Run)?;
+    let in_progress = match begin_for_owner(&room, &owner, "cancel_affiliate_payout_run", claim).await? {
         BeginDecision::Replay(answer) => return Ok(answer),
-        BeginDecision::Proceed(doing) => doing,
+        BeginDecision::Proceed(in_progress) => in_progress,
     };
-    let keep = doing.response_writer(run_response);
-    let cancelled = room.affiliate.ledger().cancel_run((program.account, id), seen.as_ref(), &keep).await;
-    drop(keep);
-    doing.finish(&room, cancelled, run_response).await
+    let store_response = in_progress.response_writer(run_response);
+    let cancelled = room.affiliate.ledger().cancel_run((program.account, id), seen.as_ref(), &store_response).await;
+    drop(store_response);
+    in_progress.finish(&room, cancelled, run_response).await
 }
 
-/// Which files, and which part.
+/// Selects the payment files of a run.
 #[derive(Debug)]
 pub struct PayoutFileQuery {
     run: PayoutRunPath,
@@ -507,46 +510,46 @@ impl PayoutFileQuery {
         let one_of = |words: &[&str]| json!({"type": "string", "enum": words});
         vec![
             PayoutRunPath::parameter(),
-            schema::query_parameter("method", "How its payouts are paid", one_of(PayoutMethod::WORDS)),
-            schema::query_parameter("currency", "Of what", json!({"type": "string", "pattern": "^[A-Za-z]{3}$"})),
+            schema::query_parameter("method", "The payout method", one_of(PayoutMethod::WORDS)),
+            schema::query_parameter("currency", "The currency", json!({"type": "string", "pattern": "^[A-Za-z]{3}$"})),
             schema::query_parameter(
                 "format",
-                "What the file is for; what fits the method",
+                "The file format; defaults to the method's format",
                 one_of(PayoutFileFormat::WORDS),
             ),
         ]
     }
 }
 
-/// A word of a closed set in the query.
+/// Reads a query parameter with a closed set of values.
 fn parse_word_parameter<T>(
     given: &[(String, String)],
     (name, words): (&str, &[&str]),
     read: impl Fn(&str) -> Option<T>,
 ) -> Result<Option<T>, Problem> {
-    let Some(text) = page::single_value(given, name)? else { return Ok(None) };
+    let Some(text) = paging::single_value(given, name)? else { return Ok(None) };
     let wrong = || Problem::field(name, format!("must be one of {}", words.join(", ")));
     read(text.trim()).map(Some).ok_or_else(wrong)
 }
 
 impl PayoutFileQuery {
     fn from_request(call: &Request) -> Result<Self, Problem> {
-        let given = page::parse_query(&call.query)?;
+        let given = paging::parse_query(&call.query)?;
         let which = FileSelection {
             method: parse_word_parameter(&given, ("method", PayoutMethod::WORDS), PayoutMethod::from_word)?,
             currency: parse_filter(&given, "currency", "a currency, three letters")?,
             format: parse_word_parameter(&given, ("format", PayoutFileFormat::WORDS), PayoutFileFormat::from_word)?,
         };
-        let part: Option<usize> = parse_filter(&given, "part", "a number from 1 on")?;
+        let part: Option<usize> = parse_filter(&given, "part", "a number from 1")?;
         let part = part.unwrap_or(1);
         if !(1..=PART_MAX).contains(&part) {
-            return Err(Problem::field("part", "must be a number from 1 on"));
+            return Err(Problem::field("part", "must be a number from 1"));
         }
         Ok(Self { run: PayoutRunPath::of(call), selection: which, part })
     }
 }
 
-/// One file.
+/// Query of one payment file.
 #[derive(Debug)]
 pub struct GetPayoutFile(PayoutFileQuery);
 
@@ -555,7 +558,7 @@ impl FromRequest for GetPayoutFile {
         let mut parameters = PayoutFileQuery::parameters();
         parameters.push(schema::query_parameter(
             "part",
-            "Which part, where one file does not hold all",
+            "The part, if the payouts are split into several files",
             json!({"type": "integer", "minimum": 1, "maximum": PART_MAX, "default": 1}),
         ));
         RequestSpec { parameters, ..RequestSpec::default() }
@@ -566,7 +569,7 @@ impl FromRequest for GetPayoutFile {
     }
 }
 
-/// All files.
+/// Query of all payment files.
 #[derive(Debug)]
 pub struct ListPayoutFiles(PayoutFileQuery);
 
@@ -580,7 +583,7 @@ impl FromRequest for ListPayoutFiles {
     }
 }
 
-/// A file.
+/// A CSV file as a download.
 #[derive(Debug)]
 pub struct CsvFile {
     name: String,
@@ -591,7 +594,7 @@ impl IntoResponse for CsvFile {
     const MEDIA_TYPE: &'static str = "text/csv; charset=utf-8";
 
     fn describe(_: &mut Schemas) -> Value {
-        json!({"type": "string", "description": "A line of names, and one for each payout; lines end in CRLF"})
+        json!({"type": "string", "description": "A header line and one line per payout; lines end in CRLF"})
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
@@ -614,16 +617,16 @@ impl IntoResponse for CsvFile {
 /// `GET …/payout-runs/{id}/csv`.
 ///
 /// # Errors
-/// No such run; it is not approved; several files fit what is asked for.
+/// The run does not exist or is not approved, or the query selects more than one file.
 pub async fn get_file(
     room: Arc<AppState>,
     owner: Owner,
-    asked: ReadRequest<GetPayoutFile>,
+    request: ReadRequest<GetPayoutFile>,
 ) -> Result<CsvFile, Problem> {
-    let ResolvedRequest { program, input: GetPayoutFile(said), .. } =
-        asked.require_program(&room, owner.tenant()).await?;
-    let of = (program.account, said.run.id(AffiliateNoun::Run)?);
-    let file = room.affiliate.ledger().get_file(of, (&said.selection, said.part)).await;
+    let ResolvedRequest { program, input: GetPayoutFile(input), .. } =
+        request.require_program(&room, owner.tenant()).await?;
+    let target = (program.account, input.run.id(AffiliateNoun::Run)?);
+    let file = room.affiliate.ledger().get_file(target, (&input.selection, input.part)).await;
     let file = file.map_err(|refusal| refusal_problem(&room, refusal))?;
     Ok(CsvFile { name: file.name, content: file.content })
 }
@@ -631,16 +634,16 @@ pub async fn get_file(
 /// `GET …/payout-runs/{id}/files`.
 ///
 /// # Errors
-/// No such run; it is not approved.
+/// The run does not exist or is not approved.
 pub async fn list_files(
     room: Arc<AppState>,
     owner: Owner,
-    asked: ReadRequest<ListPayoutFiles>,
+    request: ReadRequest<ListPayoutFiles>,
 ) -> Result<PayoutFilesResponse, Problem> {
-    let ResolvedRequest { program, input: ListPayoutFiles(said), .. } =
-        asked.require_program(&room, owner.tenant()).await?;
-    let of = (program.account, said.run.id(AffiliateNoun::Run)?);
-    let files = room.affiliate.ledger().list_files(of, &said.selection).await;
+    let ResolvedRequest { program, input: ListPayoutFiles(input), .. } =
+        request.require_program(&room, owner.tenant()).await?;
+    let target = (program.account, input.run.id(AffiliateNoun::Run)?);
+    let files = room.affiliate.ledger().list_files(target, &input.selection).await;
     let files = files.map_err(|refusal| refusal_problem(&room, refusal))?;
     Ok(PayoutFilesResponse { files: files.into_iter().map(Into::into).collect() })
 }

@@ -1,16 +1,15 @@
-//! What callers see of payouts and runs, described.
+//! JSON objects and schemas of payouts and payout runs.
 
-use ::affiliate::object::{DraftPayoutObject, PayoutObject, PayoutRunObject, SkippedPartnerObject};
+use ::affiliate::api_objects::{DraftPayoutObject, PayoutObject, PayoutRunObject, SkippedPartnerObject};
 use ::affiliate::payouts::PayoutFile;
 use mail::affiliate::payout::{PayoutFileFormat, PayoutRunStatus, PayoutStatus, SkipReason};
 use mail::affiliate::program::PayoutMethod;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::answer::ResponseObject;
+use super::response::ResponseObject;
 use crate::schema::{self, Schemas, ToSchema};
 
-/// A payout.
 #[derive(Debug, Serialize)]
 pub struct PayoutResponse {
     pub(super) payout: PayoutObject,
@@ -19,13 +18,14 @@ pub struct PayoutResponse {
 impl ToSchema for PayoutResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let payout = PayoutObject::schema(schemas);
-        schemas.component("OneAffiliatePayout", |_| schema::object("One of them", [("payout", payout)]))
+        schemas.component("OneAffiliatePayout", |_| {
+            schema::object("A response with a single object", [("payout", payout)])
+        })
     }
 }
 
 impl ResponseObject for PayoutResponse {}
 
-/// A run.
 #[derive(Debug, Serialize)]
 pub struct PayoutRunResponse {
     pub(super) run: PayoutRunObject,
@@ -34,14 +34,15 @@ pub struct PayoutRunResponse {
 impl ToSchema for PayoutRunResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let run = PayoutRunObject::schema(schemas);
-        schemas.component("OneAffiliatePayoutRun", |_| schema::object("One of them", [("run", run)]))
+        schemas
+            .component("OneAffiliatePayoutRun", |_| schema::object("A response with a single object", [("run", run)]))
     }
 }
 
 impl ResponseObject for PayoutRunResponse {}
 
 fn object_kind_schema(word: &str) -> Value {
-    json!({"type": "string", "const": word, "description": "What it is"})
+    json!({"type": "string", "const": word, "description": "The object type"})
 }
 
 fn currency_schema(description: &str) -> Value {
@@ -51,30 +52,30 @@ fn currency_schema(description: &str) -> Value {
 fn payout_fields() -> Vec<(&'static str, Value)> {
     vec![
         ("object", object_kind_schema("affiliate_payout")),
-        ("id", schema::string("Its id (`pay_…`)")),
-        ("affiliate_id", schema::string("Who gets it (`aff_…`)")),
-        ("run_id", schema::string("The run that it is in (`prn_…`)")),
-        ("amount_cents", json!({"type": "integer", "minimum": 0, "description": "How much, in minor units"})),
-        ("currency", currency_schema("Of what")),
-        ("method", schema::string_enum(PayoutMethod::WORDS, "In which way")),
-        ("status", schema::string_enum(PayoutStatus::WORDS, "Where it stands")),
-        ("processor_transfer_id", schema::nullable_string("The processor's id of the transfer")),
-        ("external_reference", schema::nullable_string("What proves that it was paid")),
+        ("id", schema::string("The payout's id (`pay_…`)")),
+        ("affiliate_id", schema::string("The partner (`aff_…`)")),
+        ("run_id", schema::string("The payout run (`prn_…`)")),
+        ("amount_cents", json!({"type": "integer", "minimum": 0, "description": "The amount in minor units"})),
+        ("currency", currency_schema("The currency")),
+        ("method", schema::string_enum(PayoutMethod::WORDS, "The payout method")),
+        ("status", schema::string_enum(PayoutStatus::WORDS, "The status")),
+        ("processor_transfer_id", schema::nullable_string("The payment processor's transfer id")),
+        ("external_reference", schema::nullable_string("Reference of the payment, as proof")),
         (
             "failure_reason",
             schema::nullable_string(
-                "Why it failed; while it is `processing`, why the processor has not made the transfer yet",
+                "Why the payout failed; while it is `processing`, why the transfer has not been made yet",
             ),
         ),
         ("paid_at", schema::nullable_time("When it was paid")),
         ("created_at", schema::time("When it was drafted")),
-        ("updated_at", schema::time("When it was changed last")),
+        ("updated_at", schema::time("When it was last changed")),
     ]
 }
 
 impl ToSchema for PayoutObject {
     fn schema(schemas: &mut Schemas) -> Value {
-        let about = "What one partner gets in one currency";
+        let about = "A payout to one partner in one currency";
         schemas.component("AffiliatePayout", |_| schema::object(about, payout_fields()))
     }
 }
@@ -82,8 +83,8 @@ impl ToSchema for PayoutObject {
 impl ToSchema for DraftPayoutObject {
     fn schema(schemas: &mut Schemas) -> Value {
         let mut fields = payout_fields();
-        fields.push(("destination", schema::string("Where it goes")));
-        let about = "What one partner gets in one currency, and where";
+        fields.push(("destination", schema::string("The payout destination")));
+        let about = "A payout to one partner in one currency, with its destination";
         schemas.component("AffiliatePayoutOfRun", |_| schema::object(about, fields))
     }
 }
@@ -92,59 +93,67 @@ impl ToSchema for PayoutRunObject {
     fn schema(schemas: &mut Schemas) -> Value {
         let totals = json!({
             "type": "object", "additionalProperties": {"type": "integer"},
-            "examples": [{"usd": 5000}], "description": "What its payouts come to, by currency",
+            "examples": [{"usd": 5000}], "description": "The sum of the payouts by currency",
         });
         let fields = [
             ("object", object_kind_schema("affiliate_payout_run")),
-            ("id", schema::string("Its id (`prn_…`)")),
-            ("status", schema::string_enum(PayoutRunStatus::WORDS, "Where it stands")),
-            ("partial", schema::boolean("Whether payouts of it failed")),
-            ("rev", schema::count("Grows with each change")),
-            ("cutoff", schema::time("Until when what is in it was earned")),
+            ("id", schema::string("The payout run's id (`prn_…`)")),
+            ("status", schema::string_enum(PayoutRunStatus::WORDS, "The status")),
+            ("partial", schema::boolean("Whether some payouts of the run failed")),
+            ("rev", schema::count("Version number; increases with each change")),
+            ("cutoff", schema::time("The run includes commissions earned until this time")),
             ("totals", totals),
-            ("payouts_count", schema::count("Payouts in it")),
+            ("payouts_count", schema::count("Number of payouts")),
             (
                 "comparing",
-                schema::boolean("Whether the processor is still asked about charges in it: then it cannot be approved"),
+                schema::boolean(
+                    "Whether charges are still being compared with the payment processor, which blocks the approval",
+                ),
             ),
-            ("uncompared_count", schema::count("Commissions in it about whose charges the processor did not answer")),
+            (
+                "uncompared_count",
+                schema::count(
+                    "Commissions whose charges could not be compared because the payment processor did not respond",
+                ),
+            ),
             ("created_at", schema::time("When it was drafted")),
             ("approved_at", schema::nullable_time("When it was approved")),
             ("completed_at", schema::nullable_time("When its last payout was settled")),
         ];
-        schemas.component("AffiliatePayoutRun", |_| schema::object("Payouts that are approved together", fields))
+        schemas
+            .component("AffiliatePayoutRun", |_| schema::object("A set of payouts that are approved together", fields))
     }
 }
 
 impl ToSchema for SkippedPartnerObject {
     fn schema(schemas: &mut Schemas) -> Value {
         let fields = [
-            ("affiliate_id", schema::string("Who (`aff_…`)")),
-            ("currency", currency_schema("Of what")),
+            ("affiliate_id", schema::string("The partner (`aff_…`)")),
+            ("currency", currency_schema("The currency")),
             (
                 "amount_cents",
-                json!({"type": "integer", "minimum": 0, "description": "How much is not paid, in minor units"}),
+                json!({"type": "integer", "minimum": 0, "description": "The amount that is not paid, in minor units"}),
             ),
             ("reason", schema::string_enum(SkipReason::WORDS, "Why")),
         ];
-        schemas.component("SkippedAffiliate", |_| schema::object("A partner who is not in a run", fields))
+        schemas.component("SkippedAffiliate", |_| schema::object("A partner that is skipped in a run", fields))
     }
 }
 
-/// The schema of a run with all that belongs to it.
+/// Schema of a run with its payouts and skipped partners.
 pub(super) fn whole_run_schema(schemas: &mut Schemas, is_nullable: bool) -> Value {
     let mut run = PayoutRunObject::schema(schemas);
     if is_nullable {
         schema::allow_null(&mut run);
     }
-    let payouts = schema::list(DraftPayoutObject::schema(schemas), "Its payouts, oldest first, all of them");
-    let skipped = schema::list(SkippedPartnerObject::schema(schemas), "Who is not in it, and why");
+    let payouts = schema::list(DraftPayoutObject::schema(schemas), "All payouts of the run, oldest first");
+    let skipped = schema::list(SkippedPartnerObject::schema(schemas), "Skipped partners with the reason");
     let fields = [("run", run), ("payouts", payouts), ("skipped", skipped)];
     let name = if is_nullable { "DraftedAffiliatePayoutRun" } else { "WholeAffiliatePayoutRun" };
-    schemas.component(name, |_| schema::object("A payout run, whole", fields))
+    schemas.component(name, |_| schema::object("A payout run with its payouts and skipped partners", fields))
 }
 
-/// A file of payouts.
+/// A payment file with its content.
 #[derive(Debug, Serialize)]
 pub struct PayoutFileObject {
     name: String,
@@ -162,7 +171,6 @@ impl From<PayoutFile> for PayoutFileObject {
     }
 }
 
-/// All files of a run.
 #[derive(Debug, Serialize)]
 pub struct PayoutFilesResponse {
     pub(super) files: Vec<PayoutFileObject>,
@@ -171,18 +179,18 @@ pub struct PayoutFilesResponse {
 impl ToSchema for PayoutFilesResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let fields = [
-            ("name", schema::string("What it may be called")),
-            ("method", schema::string_enum(PayoutMethod::WORDS, "By which way its payouts are paid")),
-            ("currency", currency_schema("Of what")),
-            ("format", schema::string_enum(PayoutFileFormat::WORDS, "What it is for")),
-            ("rows", schema::count("Payouts in it")),
+            ("name", schema::string("The suggested file name")),
+            ("method", schema::string_enum(PayoutMethod::WORDS, "The payout method")),
+            ("currency", currency_schema("The currency")),
+            ("format", schema::string_enum(PayoutFileFormat::WORDS, "The file format")),
+            ("rows", schema::count("Number of payouts")),
             ("content", schema::string("The file: CSV, lines end in CRLF")),
         ];
-        let file = schemas.component("AffiliatePayoutFile", |_| schema::object("A file of payouts", fields));
+        let file = schemas.component("AffiliatePayoutFile", |_| schema::object("A payment file", fields));
         schemas.component("AffiliatePayoutFiles", |_| {
             schema::object(
-                "All files of a run",
-                [("files", schema::list(file, "One for each method, currency and part"))],
+                "All payment files of a run",
+                [("files", schema::list(file, "One file per method, currency and part"))],
             )
         })
     }

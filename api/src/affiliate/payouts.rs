@@ -1,34 +1,34 @@
-//! `…/affiliate-payouts`: what partners are paid; and for the owner that a payout failed.
+//! `…/affiliate-payouts`: payouts to partners. The owner can also mark a payout as failed.
 
 use std::sync::Arc;
 
-use ::affiliate::object::PayoutObject;
+use ::affiliate::api_objects::PayoutObject;
+use ::affiliate::error::AffiliateNoun;
 use ::affiliate::payouts::{PayoutQuery, PayoutView};
-use ::affiliate::refusal::AffiliateNoun;
 use mail::affiliate::payout::PayoutStatus;
 use mail::idempotency::IdempotencyScope;
 use serde_json::json;
 use store::access::Tenant;
 
-use super::answer::{BeginDecision, VersionedResponse, begin_for_owner, begin_for_tenant};
-use super::asked::{ActionRequest, ReadRequest, ResolvedRequest};
 use super::fields::{BodyFieldReader, text_schema};
 use super::payout_view::PayoutResponse;
+use super::request::{ActionRequest, ReadRequest, ResolvedRequest};
+use super::response::{BeginDecision, VersionedResponse, begin_for_owner, begin_for_tenant};
 use super::view::ListResponse;
 use super::{PayoutPath, list_filter_parameter, page_query, parse_filter, refusal_problem};
-use crate::call::{FromRequest, Owner, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::fields::{self, FieldNames};
-use crate::page::{self, KIND_PAYOUT, PageParameters};
+use crate::handler::{FromRequest, Owner, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::paging::{self, KIND_PAYOUT, PageParameters};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// The longest reference, in characters.
+/// In characters.
 const REFERENCE_CHARS_MAX: usize = 200;
-/// The longest reason, in characters.
+/// In characters.
 const REASON_CHARS_MAX: usize = 500;
 
-/// What `GET /affiliate-payouts` takes.
+/// Query of `GET /affiliate-payouts`.
 #[derive(Debug)]
 pub struct ListPayouts {
     page: PageParameters,
@@ -40,37 +40,37 @@ impl FromRequest for ListPayouts {
         let text = || json!({"type": "string"});
         let mut parameters = PageParameters::parameters();
         parameters.extend([
-            list_filter_parameter("status", PayoutStatus::WORDS, "Where it stands; of several, one"),
-            schema::query_parameter("affiliate_id", "Who gets it (`aff_…`)", text()),
-            schema::query_parameter("run_id", "The run that it is in (`prn_…`)", text()),
+            list_filter_parameter("status", PayoutStatus::WORDS, "Filter by status; several separated by commas"),
+            schema::query_parameter("affiliate_id", "The partner (`aff_…`)", text()),
+            schema::query_parameter("run_id", "The payout run (`prn_…`)", text()),
         ]);
         RequestSpec { parameters, ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = page::parse_query(&call.query)?;
-        let wish = PayoutQuery {
-            statuses: page::parse_words(&call.query, "status", PayoutStatus::WORDS, PayoutStatus::from_word)?,
+        let given = paging::parse_query(&call.query)?;
+        let filter = PayoutQuery {
+            statuses: paging::parse_words(&call.query, "status", PayoutStatus::WORDS, PayoutStatus::from_word)?,
             partner: parse_filter(&given, "affiliate_id", "a partner's id (`aff_…`)")?,
             run: parse_filter(&given, "run_id", "a payout run's id (`prn_…`)")?,
         };
-        Ok(Self { page: PageParameters::from_query(&call.query)?, wish })
+        Ok(Self { page: PageParameters::from_query(&call.query)?, wish: filter })
     }
 }
 
 /// `GET /affiliate-payouts`.
 ///
 /// # Errors
-/// The cursor is none of this list's; the store cannot be read.
+/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: ReadRequest<ListPayouts>,
+    request: ReadRequest<ListPayouts>,
 ) -> Result<ListResponse<PayoutObject>, Problem> {
-    let said = asked.require_set_up_program(&room, &tenant).await?.input;
-    let wanted = page_query(&said.page, KIND_PAYOUT)?;
-    let found = room.affiliate.ledger().list_payouts(tenant.account().id, &said.wish, wanted).await?;
-    let next = found.next.map(|id| page::after_id(KIND_PAYOUT, id));
+    let input = request.require_set_up_program(&room, &tenant).await?.input;
+    let wanted = page_query(&input.page, KIND_PAYOUT)?;
+    let found = room.affiliate.ledger().list_payouts(tenant.account().id, &input.wish, wanted).await?;
+    let next = found.next.map(|id| paging::after_id(KIND_PAYOUT, id));
     Ok(ListResponse::new(found.payouts.iter().map(PayoutObject::from).collect(), next))
 }
 
@@ -81,18 +81,18 @@ fn payout_response(shown: &PayoutView) -> VersionedResponse<PayoutResponse> {
 /// `GET /affiliate-payouts/{id}`.
 ///
 /// # Errors
-/// No such payout; the store cannot be read.
+/// The payout does not exist; the store cannot be read.
 pub async fn get(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: ReadRequest<PayoutPath>,
+    request: ReadRequest<PayoutPath>,
 ) -> Result<VersionedResponse<PayoutResponse>, Problem> {
-    let id = asked.require_set_up_program(&room, &tenant).await?.input.id(AffiliateNoun::Payout)?;
+    let id = request.require_set_up_program(&room, &tenant).await?.input.id(AffiliateNoun::Payout)?;
     let found = room.affiliate.ledger().get_payout(tenant.account().id, id).await;
     found.map(|shown| payout_response(&shown)).map_err(|refusal| refusal_problem(&room, refusal))
 }
 
-/// Reads the one text of a body.
+/// Reads a body with a single required text.
 fn read_single_text(
     call: &Request,
     (name, chars_max): (&'static str, usize),
@@ -101,7 +101,7 @@ fn read_single_text(
     let mut given = BodyFieldReader::from_body(call, names)?;
     given.require(name);
     let text = given.read_optional(name, |value| {
-        // Of four bytes each at most.
+        // A character has at most four bytes.
         let text = fields::parse_header_line(value, 4 * chars_max)?.trim().to_owned();
         match text.chars().count() {
             0 => Err("must not be empty".to_owned()),
@@ -113,7 +113,7 @@ fn read_single_text(
     text.ok_or_else(|| Problem::field(name, "is required"))
 }
 
-/// What `POST /affiliate-payouts/{id}/mark-paid` takes.
+/// Path and body of `POST /affiliate-payouts/{id}/mark-paid`.
 #[derive(Debug)]
 pub struct MarkPayoutPaid {
     payout: PayoutPath,
@@ -125,10 +125,10 @@ impl FromRequest for MarkPayoutPaid {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("MarkAffiliatePayoutPaid", |_| {
-            let mut reference = text_schema(REFERENCE_CHARS_MAX, "What proves it: the number of the payment");
+            let mut reference = text_schema(REFERENCE_CHARS_MAX, "Reference of the payment, as proof");
             reference["minLength"] = json!(1);
             reference["pattern"] = json!("\\S");
-            let about = "A payout was paid by hand";
+            let about = "Proof of a manual payment";
             let mut schema = schema::object_with(about, &["reference"], [("reference", reference)]);
             schema["examples"] = json!([{"reference": "PAYPAL-BATCH-7"}]);
             schema
@@ -147,27 +147,27 @@ impl FromRequest for MarkPayoutPaid {
 /// `POST /affiliate-payouts/{id}/mark-paid`.
 ///
 /// # Errors
-/// What is wrong with it; the run is not approved; it was paid with another reference; the processor pays it.
+/// The input is invalid, the run is not approved, the payout was paid with another reference, or the processor pays it.
 pub async fn mark_paid(
     room: Arc<AppState>,
     tenant: Tenant,
-    asked: ActionRequest<MarkPayoutPaid>,
+    request: ActionRequest<MarkPayoutPaid>,
 ) -> Result<VersionedResponse<PayoutResponse>, Problem> {
-    let ResolvedRequest { program, input: said, if_match: seen, claim } =
-        asked.require_set_up_program(&room, &tenant).await?;
-    let id = said.payout.id(AffiliateNoun::Payout)?;
-    let doing = match begin_for_tenant(&room, &tenant, IdempotencyScope::MarkPaid, claim).await? {
+    let ResolvedRequest { program, input, if_match: seen, claim } =
+        request.require_set_up_program(&room, &tenant).await?;
+    let id = input.payout.id(AffiliateNoun::Payout)?;
+    let in_progress = match begin_for_tenant(&room, &tenant, IdempotencyScope::MarkPaid, claim).await? {
         BeginDecision::Replay(answer) => return Ok(answer),
-        BeginDecision::Proceed(doing) => doing,
+        BeginDecision::Proceed(in_progress) => in_progress,
     };
-    let keep = doing.response_writer(payout_response);
+    let store_response = in_progress.response_writer(payout_response);
     let ledger = room.affiliate.ledger();
-    let done = ledger.mark_paid((program.account, id), (&said.reference, seen.as_ref()), &keep).await;
-    drop(keep);
-    doing.finish(&room, done, payout_response).await
+    let done = ledger.mark_paid((program.account, id), (&input.reference, seen.as_ref()), &store_response).await;
+    drop(store_response);
+    in_progress.finish(&room, done, payout_response).await
 }
 
-/// What `POST …/payouts/{id}/fail` takes.
+/// Path and body of `POST …/payouts/{id}/fail`.
 #[derive(Debug)]
 pub struct FailPayout {
     payout: PayoutPath,
@@ -182,8 +182,7 @@ impl FromRequest for FailPayout {
             let mut reason = text_schema(REASON_CHARS_MAX, "Why");
             reason["minLength"] = json!(1);
             reason["pattern"] = json!("\\S");
-            let mut schema =
-                schema::object_with("A payout did not reach its partner", &["reason"], [("reason", reason)]);
+            let mut schema = schema::object_with("A payout that failed", &["reason"], [("reason", reason)]);
             schema["examples"] = json!([{"reason": "The account is closed"}]);
             schema
         });
@@ -201,21 +200,21 @@ impl FromRequest for FailPayout {
 /// `POST …/payouts/{id}/fail`.
 ///
 /// # Errors
-/// What is wrong with it; the payout is not under way; the processor may be transferring it.
+/// The input is invalid, the payout is not in progress, or the processor may be transferring it.
 pub async fn fail(
     room: Arc<AppState>,
     owner: Owner,
-    asked: ActionRequest<FailPayout>,
+    request: ActionRequest<FailPayout>,
 ) -> Result<VersionedResponse<PayoutResponse>, Problem> {
-    let ResolvedRequest { program, input: said, if_match: seen, claim } =
-        asked.require_program(&room, owner.tenant()).await?;
-    let of = (program.account, said.payout.id(AffiliateNoun::Payout)?);
-    let doing = match begin_for_owner(&room, &owner, "fail_affiliate_payout", claim).await? {
+    let ResolvedRequest { program, input, if_match: seen, claim } =
+        request.require_program(&room, owner.tenant()).await?;
+    let target = (program.account, input.payout.id(AffiliateNoun::Payout)?);
+    let in_progress = match begin_for_owner(&room, &owner, "fail_affiliate_payout", claim).await? {
         BeginDecision::Replay(answer) => return Ok(answer),
-        BeginDecision::Proceed(doing) => doing,
+        BeginDecision::Proceed(in_progress) => in_progress,
     };
-    let keep = doing.response_writer(payout_response);
-    let failed = room.affiliate.ledger().fail_payout(of, (&said.reason, seen.as_ref()), &keep).await;
-    drop(keep);
-    doing.finish(&room, failed, payout_response).await
+    let store_response = in_progress.response_writer(payout_response);
+    let failed = room.affiliate.ledger().fail_payout(target, (&input.reason, seen.as_ref()), &store_response).await;
+    drop(store_response);
+    in_progress.finish(&room, failed, payout_response).await
 }

@@ -1,26 +1,26 @@
-//! `/dashboard/api/affiliate-program/partners/{id}/postbacks`: what was posted to a partner's own address. The owner sees
-//! the rows that the partner sees in its portal.
+//! `/dashboard/api/affiliate-program/partners/{id}/postbacks`: deliveries to a partner's postback URL. The owner sees
+//! the same rows as the partner in its portal.
 
 use std::sync::Arc;
 
-use ::affiliate::object::ApiTimestamp;
+use ::affiliate::api_objects::ApiTimestamp;
+use ::affiliate::error::AffiliateNoun;
 use ::affiliate::postbacks::PostbackDelivery;
-use ::affiliate::refusal::AffiliateNoun;
-use mail::delivery::WebhookDeliveryStatus;
 use mail::id::{DeliveryId, EventId};
+use mail::webhook_delivery::WebhookDeliveryStatus;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::asked::{ReadRequest, ResolvedRequest};
+use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
 use super::{PartnerPath, refusal_problem};
-use crate::call::{FromRequest, Owner, Request, RequestSpec};
-use crate::page::{self, KIND_POSTBACK, PageParameters};
+use crate::handler::{FromRequest, Owner, Request, RequestSpec};
+use crate::paging::{self, KIND_POSTBACK, PageParameters};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
-/// Something that was posted to a partner's address, or is to be.
+/// A delivery to a partner's postback URL, completed or pending.
 #[derive(Debug, Serialize)]
 pub struct PostbackObject {
     id: DeliveryId,
@@ -56,21 +56,21 @@ impl ToSchema for PostbackObject {
     fn schema(schemas: &mut Schemas) -> Value {
         let fields = [
             ("id", schema::string("`whd_…`")),
-            ("event_id", schema::string("The event (`evt_…`): `webhook-id` of what is posted")),
+            ("event_id", schema::string("The event's id (`evt_…`), sent as `webhook-id`")),
             ("type", schema::string("The event's name")),
-            ("status", schema::string_enum(WebhookDeliveryStatus::WORDS, "How far it is")),
+            ("status", schema::string_enum(WebhookDeliveryStatus::WORDS, "The status")),
             ("attempts_count", schema::count("Attempts made")),
-            ("next_attempt_at", schema::nullable_time("When it is tried next")),
-            ("response_status", schema::nullable_count("What the address answered last")),
-            ("error", schema::nullable_string("Why nothing was answered last")),
-            ("created_at", schema::time("When it was made")),
-            ("delivered_at", schema::nullable_time("When it was taken")),
+            ("next_attempt_at", schema::nullable_time("When the next attempt is made")),
+            ("response_status", schema::nullable_count("HTTP status of the last response")),
+            ("error", schema::nullable_string("Why the last attempt received no response")),
+            ("created_at", schema::time("When it was created")),
+            ("delivered_at", schema::nullable_time("When it was delivered")),
         ];
-        schemas.component("AffiliatePostback", |_| schema::object("What is posted to a partner's address", fields))
+        schemas.component("AffiliatePostback", |_| schema::object("A delivery to a partner's postback URL", fields))
     }
 }
 
-/// What `GET …/partners/{id}/postbacks` takes.
+/// Path and query of `GET …/partners/{id}/postbacks`.
 #[derive(Debug)]
 pub struct ListPostbacks(PartnerPath, PageParameters);
 
@@ -89,19 +89,19 @@ impl FromRequest for ListPostbacks {
 /// `GET …/partners/{id}/postbacks`.
 ///
 /// # Errors
-/// The cursor is none of this list's; there is no program, or no such partner.
+/// The cursor is invalid; the program or the partner does not exist.
 pub async fn list(
     room: Arc<AppState>,
     owner: Owner,
-    asked: ReadRequest<ListPostbacks>,
+    request: ReadRequest<ListPostbacks>,
 ) -> Result<ListResponse<PostbackObject>, Problem> {
-    let ResolvedRequest { program, input: ListPostbacks(of, page), .. } =
-        asked.require_program(&room, owner.tenant()).await?;
+    let ResolvedRequest { program, input: ListPostbacks(target, page), .. } =
+        request.require_program(&room, owner.tenant()).await?;
     let before = page.before_id(KIND_POSTBACK)?.map(DeliveryId::from_bytes);
-    let found = room.affiliate.get_partner_view(program.account, of.id(AffiliateNoun::Partner)?).await;
+    let found = room.affiliate.get_partner_view(program.account, target.id(AffiliateNoun::Partner)?).await;
     let partner = found.map_err(|refusal| refusal_problem(&room, refusal))?.partner;
     let sent = room.affiliate.list_postbacks((partner.account, partner.id), before, page.limit).await;
     let (sent, next) = sent.map_err(|refusal| refusal_problem(&room, refusal))?;
-    let next = next.map(|id| page::after_id(KIND_POSTBACK, id.to_bytes()));
+    let next = next.map(|id| paging::after_id(KIND_POSTBACK, id.to_bytes()));
     Ok(ListResponse::new(sent.into_iter().map(PostbackObject::from).collect(), next))
 }

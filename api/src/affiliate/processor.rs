@@ -1,9 +1,9 @@
-//! The payment processor: where it sends its events, and for the owner what they came to and trying again what failed.
+//! Webhook endpoint of the payment processor; for the owner, the list of received events and the retry of failed ones.
 
 use std::sync::Arc;
 
+use ::affiliate::api_objects::ApiTimestamp;
 use ::affiliate::ledger::IngestOutcome as Heard;
-use ::affiliate::object::ApiTimestamp;
 use ::affiliate::processor::signature::HEADER;
 use bytes::Bytes;
 use mail::id::ProgramId;
@@ -11,21 +11,21 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::affiliate::processor_event::{EventStatus, ProcessorEvent};
 
-use super::asked::{ReadRequest, ResolvedRequest};
+use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
 use super::{list_filter_parameter, refusal_problem};
-use crate::call::{FromRequest, Media, Owner, Request, RequestSpec};
-use crate::page::{self, KIND_PROCESSOR_EVENT, PageParameters};
+use crate::handler::{FromRequest, Media, Owner, Request, RequestSpec};
+use crate::paging::{self, KIND_PROCESSOR_EVENT, PageParameters};
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
-/// The largest event (completions-affiliate.md 2.2).
+/// Maximum size of an event (completions-affiliate.md 2.2).
 const EVENT_BYTES_MAX: usize = 1 << 20;
-/// The longest id of an event that is looked for.
+/// Maximum length of an event id in a path.
 const EVENT_ID_BYTES_MAX: usize = 255;
 
-/// What `POST /processor/stripe/{id}` takes: bytes, and a signature over them.
+/// `POST /processor/stripe/{id}`: the raw body and its signature.
 pub struct SignedProcessorEvent {
     program: Option<ProgramId>,
     signature: String,
@@ -40,7 +40,7 @@ impl FromRequest for SignedProcessorEvent {
         let body = schemas.component("ProcessorEventBody", |_| schema::processor_event());
         let parameters = vec![
             schema::path_parameter("id", "The program's id (`prog_…`)"),
-            schema::header_parameter(HEADER, "`t=…,v1=…`: the processor's signature over time and body"),
+            schema::header_parameter(HEADER, "`t=…,v1=…`: the payment processor's signature over time and body"),
         ];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
@@ -53,7 +53,7 @@ impl FromRequest for SignedProcessorEvent {
     }
 }
 
-/// An event was taken, and needs not be sent again.
+/// Response to an event that need not be sent again.
 #[derive(Debug, Serialize)]
 pub struct EventAcknowledgement {
     received: bool,
@@ -80,28 +80,28 @@ impl ToSchema for EventAcknowledgement {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.component("TakenProcessorEvent", |_| {
             schema::object_with(
-                "An event that needs not be sent again",
+                "Acknowledgement of an event that need not be sent again",
                 &["received", "status"],
                 [
                     ("received", json!({"type": "boolean", "const": true})),
-                    ("status", schema::string_enum(&["done", "duplicate", "ignored"], "What became of it")),
-                    ("reason", schema::string("Why it is ignored")),
+                    ("status", schema::string_enum(&["done", "duplicate", "ignored"], "The result")),
+                    ("reason", schema::string("Why the event is ignored")),
                 ],
             )
         })
     }
 }
 
-/// `POST /processor/stripe/{id}`: what the processor tells. It sends again what is not answered with 200.
+/// `POST /processor/stripe/{id}`: receives an event. The processor resends events that are not answered with 200.
 ///
 /// # Errors
-/// There is no such program; the signature does not hold; the event could not be worked with.
-pub async fn receive_event(room: Arc<AppState>, said: SignedProcessorEvent) -> Result<EventAcknowledgement, Problem> {
-    let SignedProcessorEvent { program, signature, body } = said;
+/// The program does not exist, the signature is invalid, or the event could not be processed.
+pub async fn receive_event(room: Arc<AppState>, input: SignedProcessorEvent) -> Result<EventAcknowledgement, Problem> {
+    let SignedProcessorEvent { program, signature, body } = input;
     let unknown = || Problem::not_found("affiliate program with a payment processor");
     let program = program.ok_or_else(unknown)?;
-    let heard = room.affiliate.receive_webhook(program, &signature, &body).await;
-    match heard.map_err(|refusal| refusal_problem(&room, refusal))? {
+    let received = room.affiliate.receive_webhook(program, &signature, &body).await;
+    match received.map_err(|refusal| refusal_problem(&room, refusal))? {
         Heard::Done => Ok(EventAcknowledgement::processed()),
         Heard::Duplicate => Ok(EventAcknowledgement::duplicate()),
         Heard::Ignored(why) => Ok(EventAcknowledgement::ignored(why)),
@@ -111,7 +111,7 @@ pub async fn receive_event(room: Arc<AppState>, said: SignedProcessorEvent) -> R
     }
 }
 
-/// An event that came in.
+/// An event received from the payment processor.
 #[derive(Debug, Serialize)]
 pub struct ProcessorEventObject {
     id: String,
@@ -132,20 +132,20 @@ impl From<ProcessorEvent> for ProcessorEventObject {
 impl ToSchema for ProcessorEventObject {
     fn schema(schemas: &mut Schemas) -> Value {
         let fields = [
-            ("id", schema::string("The processor's id (`evt_…`)")),
-            ("type", schema::string("Its type, in the processor's words")),
-            ("status", schema::string_enum(EventStatus::WORDS, "What became of it")),
-            ("error", schema::nullable_string("Why it failed, or is ignored")),
-            ("attempts", schema::count("How often it was tried")),
-            ("received_at", schema::time("When it came first")),
+            ("id", schema::string("The payment processor's event id (`evt_…`)")),
+            ("type", schema::string("The payment processor's event type")),
+            ("status", schema::string_enum(EventStatus::WORDS, "The result")),
+            ("error", schema::nullable_string("Why the event failed or is ignored")),
+            ("attempts", schema::count("Number of attempts")),
+            ("received_at", schema::time("When it was first received")),
         ];
         schemas.component("AffiliateProcessorEvent", |_| {
-            schema::object("An event of the payment processor that came in", fields)
+            schema::object("An event received from the payment processor", fields)
         })
     }
 }
 
-/// What `GET …/processor/events` takes.
+/// Query of `GET …/processor/events`.
 #[derive(Debug)]
 pub struct ListProcessorEvents {
     page: PageParameters,
@@ -155,12 +155,16 @@ pub struct ListProcessorEvents {
 impl FromRequest for ListProcessorEvents {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let mut parameters = PageParameters::parameters();
-        parameters.push(list_filter_parameter("status", EventStatus::WORDS, "What became of it; of several, one"));
+        parameters.push(list_filter_parameter(
+            "status",
+            EventStatus::WORDS,
+            "Filter by result; several separated by commas",
+        ));
         RequestSpec { parameters, ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let statuses = page::parse_words(&call.query, "status", EventStatus::WORDS, EventStatus::from_word)?;
+        let statuses = paging::parse_words(&call.query, "status", EventStatus::WORDS, EventStatus::from_word)?;
         Ok(Self { page: PageParameters::from_query(&call.query)?, statuses })
     }
 }
@@ -168,28 +172,28 @@ impl FromRequest for ListProcessorEvents {
 /// `GET …/processor/events`.
 ///
 /// # Errors
-/// The cursor is none of this list's; there is no program.
+/// The cursor is invalid; there is no program.
 pub async fn list(
     room: Arc<AppState>,
     owner: Owner,
-    asked: ReadRequest<ListProcessorEvents>,
+    request: ReadRequest<ListProcessorEvents>,
 ) -> Result<ListResponse<ProcessorEventObject>, Problem> {
-    let ResolvedRequest { program, input: said, .. } = asked.require_program(&room, owner.tenant()).await?;
-    let after = said.page.cursor_time(KIND_PROCESSOR_EVENT)?;
-    let wanted = (after.as_ref(), said.page.limit);
-    let found = room.affiliate.list_processor_events(program.account, &said.statuses, wanted).await;
+    let ResolvedRequest { program, input, .. } = request.require_program(&room, owner.tenant()).await?;
+    let after = input.page.cursor_time(KIND_PROCESSOR_EVENT)?;
+    let wanted = (after.as_ref(), input.page.limit);
+    let found = room.affiliate.list_processor_events(program.account, &input.statuses, wanted).await;
     let found = found.map_err(|refusal| refusal_problem(&room, refusal))?;
-    let next = found.next.map(|(at, id)| page::after_time(KIND_PROCESSOR_EVENT, (at, &id)));
+    let next = found.next.map(|(at, id)| paging::after_time(KIND_PROCESSOR_EVENT, (at, &id)));
     Ok(ListResponse::new(found.events.into_iter().map(ProcessorEventObject::from).collect(), next))
 }
 
-/// An event, named in the path by the processor's id.
+/// Path of an event, by the payment processor's id.
 #[derive(Debug)]
 pub struct ProcessorEventPath(Option<String>);
 
 impl FromRequest for ProcessorEventPath {
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let id = schema::path_parameter("id", "The processor's id of the event (`evt_…`)");
+        let id = schema::path_parameter("id", "The payment processor's event id (`evt_…`)");
         RequestSpec { parameters: vec![id], ..RequestSpec::default() }
     }
 
@@ -198,7 +202,6 @@ impl FromRequest for ProcessorEventPath {
     }
 }
 
-/// One event.
 #[derive(Debug, Serialize)]
 pub struct ProcessorEventResponse {
     event: ProcessorEventObject,
@@ -207,26 +210,28 @@ pub struct ProcessorEventResponse {
 impl ToSchema for ProcessorEventResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let event = ProcessorEventObject::schema(schemas);
-        schemas.component("OneAffiliateProcessorEvent", |_| schema::object("One of them", [("event", event)]))
+        schemas.component("OneAffiliateProcessorEvent", |_| {
+            schema::object("A response with a single object", [("event", event)])
+        })
     }
 }
 
-/// `POST …/processor/events/{id}/replay`: an event that failed is tried again; one that did not stays as it is.
+/// `POST …/processor/events/{id}/replay`: retries a failed event. An event that did not fail is not changed.
 ///
 /// # Errors
-/// There is no such event, or no program.
+/// The event or the program does not exist.
 pub async fn replay(
     room: Arc<AppState>,
     owner: Owner,
-    asked: ReadRequest<ProcessorEventPath>,
+    request: ReadRequest<ProcessorEventPath>,
 ) -> Result<ProcessorEventResponse, Problem> {
-    let ResolvedRequest { program, input: said, .. } = asked.require_program(&room, owner.tenant()).await?;
+    let ResolvedRequest { program, input, .. } = request.require_program(&room, owner.tenant()).await?;
     let unknown = || Problem::not_found("event");
-    let id = said.0.ok_or_else(unknown)?;
+    let id = input.0.ok_or_else(unknown)?;
     let tried = room.affiliate.replay_event(program.account, &id).await;
     let event = tried.map_err(|refusal| refusal_problem(&room, refusal))?.ok_or_else(unknown)?;
     Ok(ProcessorEventResponse { event: event.into() })
 }
 
-/// The errors that are its own.
+/// Errors of the operation besides those of every operation.
 pub(super) const RECEIVE_ERRORS: &[ErrorCode] = &[ErrorCode::NOT_FOUND, ErrorCode::PLAN_FULL];

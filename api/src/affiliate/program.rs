@@ -1,34 +1,34 @@
-//! `/dashboard/api/affiliate-program`: the owner sets the program up (affiliate-admin.md 2).
+//! `/dashboard/api/affiliate-program`: set-up and state of the program, for its owner (affiliate-admin.md 2).
 
 use std::sync::Arc;
 
-use ::affiliate::asking::API_BASE;
-use ::affiliate::object::{ApiTimestamp, ProcessorObject, ProgramObject};
-use ::affiliate::refusal::AffiliateError;
-use ::affiliate::set_up::{ProcessorConnection, check_page};
+use ::affiliate::api_objects::{ApiTimestamp, ProcessorObject, ProgramObject};
+use ::affiliate::error::AffiliateError;
+use ::affiliate::onboarding::{ProcessorConnection, check_page};
+use ::affiliate::stripe_client::API_BASE;
 use mail::affiliate::money::Currency;
 use mail::affiliate::program::{AffiliateProgram, ProcessorMode};
-use queue::courier::http::URL_BYTES_MAX;
+use queue::client::http::URL_BYTES_MAX;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::answer::VersionedResponse;
-use super::asked::{ReadRequest, ResolvedRequest, UpdateRequest};
 use super::fields::{BodyFieldReader, parse_currency, parse_word};
 use super::refusal_problem;
+use super::request::{ReadRequest, ResolvedRequest, UpdateRequest};
+use super::response::VersionedResponse;
 use super::settings::UpdateProgramSettings;
 use super::view::{CreatedResponse, ProcessorResponse, ProgramDetailResponse, ProgramResponse, TestProcessorResponse};
-use crate::call::{FromRequest, NoInput, Owner, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::fields::{self, FieldNames};
+use crate::handler::{FromRequest, NoInput, Owner, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// The most that may be asked for before referrals or bounties of one partner are looked at.
+/// Upper bound of the thresholds at which a partner's referrals or bounties are held for review.
 pub(super) const REVIEW_THRESHOLD_MAX: u32 = 1_000_000;
-/// The longest secret or key of the processor's.
+/// Maximum length of a secret or key of the payment processor.
 const SECRET_BYTES_MAX: usize = 500;
-/// The shortest secret that signs. The processor's own have 38 characters or 70; who plays one may have chosen it.
+/// Minimum length of a signing secret. Stripe's secrets have 38 or 70 characters; a test double may use shorter ones.
 const SIGNING_SECRET_BYTES_MIN: usize = 8;
 
 async fn program_response(
@@ -45,7 +45,7 @@ async fn program_object(room: &AppState, program: &AffiliateProgram) -> Result<P
     Ok(ProgramObject::of(program, portal_fault, room.affiliate.mail_fault(program).await?))
 }
 
-/// An address of a page, as it was written.
+/// Parses the URL of a page and returns it unchanged.
 pub(super) fn parse_page_url(value: &RawValue) -> Result<String, String> {
     let text = fields::parse_header_line(value, URL_BYTES_MAX)?.trim().to_owned();
     check_page(&text).map(|()| text)
@@ -64,7 +64,7 @@ pub(super) fn currency_schema(description: &str) -> Value {
     })
 }
 
-/// What `POST …` takes.
+/// Body of `POST …`.
 #[derive(Debug)]
 pub struct EnableProgram {
     website_url: String,
@@ -78,11 +78,17 @@ impl FromRequest for EnableProgram {
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("EnableAffiliateProgram", |_| {
             let fields = [
-                ("website_url", page_url_schema("Where links lead")),
+                ("website_url", page_url_schema("The website that partner links lead to")),
                 ("currency", currency_schema("The currency of flat amounts, bounties and caps")),
-                ("mode", schema::string_enum(ProcessorMode::WORDS, "Whose money it is about; live")),
+                (
+                    "mode",
+                    schema::string_enum(
+                        ProcessorMode::WORDS,
+                        "Whether live or test payments count; defaults to `live`",
+                    ),
+                ),
             ];
-            schema::object_with("A program to be enabled", &["website_url", "currency"], fields)
+            schema::object_with("A new affiliate program", &["website_url", "currency"], fields)
         });
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
@@ -109,16 +115,16 @@ impl FromRequest for EnableProgram {
 /// `POST /dashboard/api/affiliate-program`.
 ///
 /// # Errors
-/// What is wrong with it; there is one.
+/// The input is invalid; the plan includes no affiliate program; a program exists already.
 pub async fn enable(
     room: Arc<AppState>,
     owner: Owner,
-    said: EnableProgram,
+    input: EnableProgram,
 ) -> Result<VersionedResponse<CreatedResponse<ProgramResponse>>, Problem> {
-    let EnableProgram { website_url, currency, mode } = said;
+    let EnableProgram { website_url, currency, mode } = input;
     let account = owner.tenant().account().id;
     if !room.intake.plans().of(owner.tenant().account().plan).affiliates {
-        let text = "The plan does not include an affiliate program; take a larger plan";
+        let text = "Your plan does not include an affiliate program; upgrade your plan";
         return Err(Problem::new(ErrorCode::PLAN_FULL, text)
             .with_upgrade_url(room.upgrade_url())
             .with_details(json!({"limit": "affiliates", "used": 0, "cap": 0})));
@@ -132,13 +138,13 @@ pub async fn enable(
 /// `GET /dashboard/api/affiliate-program`.
 ///
 /// # Errors
-/// There is none; the store cannot be read.
+/// There is no program; the store cannot be read.
 pub async fn get(
     room: Arc<AppState>,
     owner: Owner,
-    asked: ReadRequest<NoInput>,
+    request: ReadRequest<NoInput>,
 ) -> Result<VersionedResponse<ProgramDetailResponse>, Problem> {
-    let program = asked.require_program(&room, owner.tenant()).await?.program;
+    let program = request.require_program(&room, owner.tenant()).await?.program;
     let whole = ProgramDetailResponse {
         program: program_object(&room, &program).await?,
         processor: processor_object(&room, &program).await?,
@@ -148,38 +154,37 @@ pub async fn get(
 }
 
 async fn processor_object(room: &AppState, program: &AffiliateProgram) -> Result<Option<ProcessorObject>, Problem> {
-    let hearing = room
+    let summary = room
         .affiliate
         .processor_event_summary(program.account)
         .await
         .map_err(|refusal| refusal_problem(room, refusal))?;
-    Ok(ProcessorObject::of(program, hearing, &room.options.base_url))
+    Ok(ProcessorObject::of(program, summary, &room.options.base_url))
 }
 
 /// `PATCH /dashboard/api/affiliate-program`.
 ///
 /// # Errors
-/// What is wrong with it; there is no program; it was changed meanwhile; the currency and the mode are settled.
+/// The input is invalid, there is no program, it was changed concurrently, or currency and mode can no longer change.
 pub async fn update(
     room: Arc<AppState>,
     owner: Owner,
-    asked: UpdateRequest<UpdateProgramSettings>,
+    request: UpdateRequest<UpdateProgramSettings>,
 ) -> Result<VersionedResponse<ProgramResponse>, Problem> {
-    let ResolvedRequest { program, input: said, if_match: seen, .. } =
-        asked.require_program(&room, owner.tenant()).await?;
-    if let Some(Some(sender)) = said.mail_from() {
+    let ResolvedRequest { program, input, if_match: seen, .. } = request.require_program(&room, owner.tenant()).await?;
+    if let Some(Some(sender)) = input.mail_from() {
         let checked = room.affiliate.check_sender(program.account, sender).await;
         checked.map_err(|refusal| refusal_problem(&room, refusal))?;
     }
     let change = |settings: &mut _| {
-        said.apply(settings);
+        input.apply(settings);
         Ok(())
     };
     let set = room.affiliate.update_settings(program.account, seen.as_ref(), &change).await;
     program_response(&room, set).await
 }
 
-/// What `PUT …/processor` takes. It holds secrets: it is not shown.
+/// Body of `PUT …/processor`. It holds secrets, so it does not implement `Debug`.
 pub struct ConnectProcessor(ProcessorConnection);
 
 impl FromRequest for ConnectProcessor {
@@ -195,14 +200,14 @@ impl FromRequest for ConnectProcessor {
         let body = schemas.component("ConnectAffiliateProcessor", |_| {
             let mut secrets = schema::list(
                 secret("A signing secret (`whsec_…`)", SIGNING_SECRET_BYTES_MIN),
-                "What its events are signed with: one, or two while one takes the other's place",
+                "The signing secret of the webhook; two during a rotation",
             );
             (secrets["minItems"], secrets["maxItems"]) = (json!(1), json!(2));
-            let mut api_base = page_url_schema("The address of its API; Stripe's");
+            let mut api_base = page_url_schema("The base URL of the payment processor's API; defaults to Stripe's");
             api_base["examples"] = json!([API_BASE]);
-            let mut key = secret("A restricted key, to ask it; without one it is only listened to", 1);
+            let mut key = secret("A restricted API key; without one only events are received", 1);
             schema::allow_null(&mut key);
-            let mut account = secret("The account there, when there is no key; a key tells it itself", 1);
+            let mut account = secret("The payment processor's account id; needed only without a key", 1);
             schema::allow_null(&mut account);
             let fields = [
                 ("webhook_secrets", secrets),
@@ -210,7 +215,8 @@ impl FromRequest for ConnectProcessor {
                 ("restricted_key", key),
                 ("account_id", account),
             ];
-            let mut schema = schema::object_with("The payment processor, whole", &["webhook_secrets"], fields);
+            let mut schema =
+                schema::object_with("The connection to the payment processor", &["webhook_secrets"], fields);
             schema["examples"] = json!([{"webhook_secrets": ["whsec_0123456789abcdef"]}]);
             schema
         });
@@ -241,7 +247,7 @@ impl FromRequest for ConnectProcessor {
     }
 }
 
-/// A secret that events are signed with. Whoever guesses it writes commissions.
+/// Parses a signing secret. It must be long: whoever guesses it can create commissions.
 fn parse_signing_secret(value: &RawValue) -> Result<String, String> {
     let secret = parse_secret(value)?;
     if secret.len() < SIGNING_SECRET_BYTES_MIN {
@@ -252,7 +258,7 @@ fn parse_signing_secret(value: &RawValue) -> Result<String, String> {
     Ok(secret)
 }
 
-/// A secret, a key or an id: printable characters without spaces.
+/// Parses a secret, key or id: printable ASCII without spaces.
 fn parse_secret(value: &RawValue) -> Result<String, String> {
     let text = fields::parse_text(value)?;
     if (1..=SECRET_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -264,53 +270,52 @@ fn parse_secret(value: &RawValue) -> Result<String, String> {
 /// `PUT …/processor`.
 ///
 /// # Errors
-/// What is wrong with it; there is no program; the processor does not answer as it must.
+/// The input is invalid; there is no program; the payment processor returned an error.
 pub async fn connect(
     room: Arc<AppState>,
     owner: Owner,
-    asked: UpdateRequest<ConnectProcessor>,
+    request: UpdateRequest<ConnectProcessor>,
 ) -> Result<VersionedResponse<ProcessorResponse>, Problem> {
-    let ResolvedRequest { program, input: said, if_match: seen, .. } =
-        asked.require_program(&room, owner.tenant()).await?;
-    let connected = room.affiliate.connect_processor(program.account, seen.as_ref(), &said.0).await;
+    let ResolvedRequest { program, input, if_match: seen, .. } = request.require_program(&room, owner.tenant()).await?;
+    let connected = room.affiliate.connect_processor(program.account, seen.as_ref(), &input.0).await;
     let program = connected.map_err(|refusal| refusal_problem(&room, refusal))?;
     let processor = processor_object(&room, &program).await?;
-    let processor = processor.ok_or_else(|| Problem::internal("what was connected is not there"))?;
+    let processor = processor.ok_or_else(|| Problem::internal("the connected payment processor is missing"))?;
     Ok(VersionedResponse::new(&ProcessorResponse { processor }).with_etag(program.rev))
 }
 
 /// `POST …/processor/test`.
 ///
 /// # Errors
-/// There is no program; no processor is connected; it does not answer as it must.
+/// There is no program; no processor is connected; the payment processor returned an error.
 pub async fn test_processor(
     room: Arc<AppState>,
     owner: Owner,
-    asked: ReadRequest<NoInput>,
+    request: ReadRequest<NoInput>,
 ) -> Result<TestProcessorResponse, Problem> {
-    let program = asked.require_program(&room, owner.tenant()).await?.program;
-    let told = room.affiliate.test_processor(program.account).await;
-    let told = told.map_err(|refusal| refusal_problem(&room, refusal))?;
-    let account_id = Some(told.id).filter(|id| !id.is_empty());
-    let hearing = room
+    let program = request.require_program(&room, owner.tenant()).await?.program;
+    let processor_account = room.affiliate.test_processor(program.account).await;
+    let processor_account = processor_account.map_err(|refusal| refusal_problem(&room, refusal))?;
+    let account_id = Some(processor_account.id).filter(|id| !id.is_empty());
+    let summary = room
         .affiliate
         .processor_event_summary(program.account)
         .await
         .map_err(|refusal| refusal_problem(&room, refusal))?;
-    let last_event_at = hearing.last_event_at.map(ApiTimestamp);
-    Ok(TestProcessorResponse { ok: true, account_id, livemode: told.livemode, last_event_at })
+    let last_event_at = summary.last_event_at.map(ApiTimestamp);
+    Ok(TestProcessorResponse { ok: true, account_id, livemode: processor_account.livemode, last_event_at })
 }
 
 /// `POST …/go-live`.
 ///
 /// # Errors
-/// There is no program; steps are missing.
+/// There is no program; set-up steps are missing.
 pub async fn go_live(
     room: Arc<AppState>,
     owner: Owner,
-    asked: UpdateRequest<NoInput>,
+    request: UpdateRequest<NoInput>,
 ) -> Result<VersionedResponse<ProgramResponse>, Problem> {
-    let ResolvedRequest { program, if_match: seen, .. } = asked.require_program(&room, owner.tenant()).await?;
+    let ResolvedRequest { program, if_match: seen, .. } = request.require_program(&room, owner.tenant()).await?;
     let live = room.affiliate.go_live(program.account, seen.as_ref()).await;
     program_response(&room, live).await
 }
@@ -322,9 +327,9 @@ pub async fn go_live(
 pub async fn pause(
     room: Arc<AppState>,
     owner: Owner,
-    asked: UpdateRequest<NoInput>,
+    request: UpdateRequest<NoInput>,
 ) -> Result<VersionedResponse<ProgramResponse>, Problem> {
-    let ResolvedRequest { program, if_match: seen, .. } = asked.require_program(&room, owner.tenant()).await?;
+    let ResolvedRequest { program, if_match: seen, .. } = request.require_program(&room, owner.tenant()).await?;
     let paused = room.affiliate.pause(program.account, seen.as_ref()).await;
     program_response(&room, paused).await
 }

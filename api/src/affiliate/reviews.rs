@@ -1,26 +1,26 @@
-//! `/dashboard/api/affiliate-program/reviews`: referrals that stand out, and what the owner says of them.
+//! `/dashboard/api/affiliate-program/reviews`: referrals held for review, and the owner's decisions.
 
 use std::sync::Arc;
 
+use ::affiliate::api_objects::{ApiTimestamp, ReferralObject};
+use ::affiliate::error::AffiliateNoun;
 use ::affiliate::ledger::ReferralDecision;
-use ::affiliate::object::{ApiTimestamp, ReferralObject};
-use ::affiliate::office::no_extension;
-use ::affiliate::refusal::AffiliateNoun;
+use ::affiliate::service::no_extension;
 use mail::affiliate::referral::{FraudFlag, Referral, ReferralReview, ReviewStatus};
 use mail::id::{PartnerId, ReferralId};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::asked::{ReadRequest, ResolvedRequest, UpdateRequest};
+use super::request::{ReadRequest, ResolvedRequest, UpdateRequest};
 use super::view::ListResponse;
 use super::{ReferralPath, list_filter_parameter, page_query, refusal_problem};
-use crate::call::{FromRequest, Owner, Request, RequestSpec};
-use crate::page::{self, KIND_REVIEW, PageParameters};
+use crate::handler::{FromRequest, Owner, Request, RequestSpec};
+use crate::paging::{self, KIND_REVIEW, PageParameters};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
-/// A referral that is or was to be looked at.
+/// The review of a referral, pending or decided.
 #[derive(Debug, Serialize)]
 pub struct ReviewObject {
     referral_id: ReferralId,
@@ -32,7 +32,7 @@ pub struct ReviewObject {
 }
 
 impl ReviewObject {
-    /// That of a referral, if it has one.
+    /// Returns `None` if the referral was never held for review.
     fn from_referral(referral: &Referral) -> Option<Self> {
         let ReferralReview { flags, status, created_at, decided_at } = referral.review.clone()?;
         Some(Self {
@@ -48,20 +48,23 @@ impl ReviewObject {
 
 impl ToSchema for ReviewObject {
     fn schema(schemas: &mut Schemas) -> Value {
-        let flags = schema::list(schema::string_enum(FraudFlag::WORDS, "One of them"), "What stands out");
+        let flags = schema::list(
+            schema::string_enum(FraudFlag::WORDS, "A response with a single object"),
+            "Why the referral is held for review",
+        );
         let fields = [
-            ("referral_id", schema::string("Which referral (`ref_…`)")),
-            ("affiliate_id", schema::string("Who brought it (`aff_…`)")),
+            ("referral_id", schema::string("The referral (`ref_…`)")),
+            ("affiliate_id", schema::string("The partner (`aff_…`)")),
             ("flags", flags),
-            ("status", schema::string_enum(ReviewStatus::WORDS, "What the owner said")),
-            ("created_at", schema::time("Since when it is to be looked at")),
-            ("decided_at", schema::nullable_time("When the owner said it")),
+            ("status", schema::string_enum(ReviewStatus::WORDS, "The owner's decision")),
+            ("created_at", schema::time("When the referral was held for review")),
+            ("decided_at", schema::nullable_time("When the owner decided")),
         ];
-        schemas.component("AffiliateReview", |_| schema::object("A referral that stands out", fields))
+        schemas.component("AffiliateReview", |_| schema::object("A referral held for review", fields))
     }
 }
 
-/// What `GET …/reviews` takes.
+/// Query of `GET …/reviews`.
 #[derive(Debug)]
 pub struct ListReviews {
     page: PageParameters,
@@ -71,12 +74,16 @@ pub struct ListReviews {
 impl FromRequest for ListReviews {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let mut parameters = PageParameters::parameters();
-        parameters.push(list_filter_parameter("status", ReviewStatus::WORDS, "What the owner said; of several, one"));
+        parameters.push(list_filter_parameter(
+            "status",
+            ReviewStatus::WORDS,
+            "Filter by decision; several separated by commas",
+        ));
         RequestSpec { parameters, ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let statuses = page::parse_words(&call.query, "status", ReviewStatus::WORDS, ReviewStatus::from_word)?;
+        let statuses = paging::parse_words(&call.query, "status", ReviewStatus::WORDS, ReviewStatus::from_word)?;
         Ok(Self { page: PageParameters::from_query(&call.query)?, statuses })
     }
 }
@@ -84,21 +91,21 @@ impl FromRequest for ListReviews {
 /// `GET …/reviews`.
 ///
 /// # Errors
-/// The cursor is none of this list's; there is no program.
+/// The cursor is invalid; there is no program.
 pub async fn list(
     room: Arc<AppState>,
     owner: Owner,
-    asked: ReadRequest<ListReviews>,
+    request: ReadRequest<ListReviews>,
 ) -> Result<ListResponse<ReviewObject>, Problem> {
-    let ResolvedRequest { program, input: said, .. } = asked.require_program(&room, owner.tenant()).await?;
-    let wanted = page_query(&said.page, KIND_REVIEW)?;
+    let ResolvedRequest { program, input, .. } = request.require_program(&room, owner.tenant()).await?;
+    let wanted = page_query(&input.page, KIND_REVIEW)?;
     let store = room.affiliate.store();
-    let found = store::affiliate::referral::list_reviews(store, program.account, &said.statuses, wanted).await?;
-    let next = found.next.map(|id| page::after_id(KIND_REVIEW, id));
+    let found = store::affiliate::referral::list_reviews(store, program.account, &input.statuses, wanted).await?;
+    let next = found.next.map(|id| paging::after_id(KIND_REVIEW, id));
     Ok(ListResponse::new(found.rows.iter().filter_map(ReviewObject::from_referral).collect(), next))
 }
 
-/// What was said, and of whom.
+/// The review and its referral after the decision.
 #[derive(Debug, Serialize)]
 pub struct DecideReviewResponse {
     review: Option<ReviewObject>,
@@ -109,7 +116,7 @@ impl ToSchema for DecideReviewResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let (review, referral) = (ReviewObject::schema(schemas), ReferralObject::schema(schemas));
         schemas.component("DecidedAffiliateReview", |_| {
-            schema::object("What was said, and of whom", [("review", review), ("referral", referral)])
+            schema::object("The decision on a referral", [("review", review), ("referral", referral)])
         })
     }
 }
@@ -117,13 +124,13 @@ impl ToSchema for DecideReviewResponse {
 /// `POST …/reviews/{id}/allow`.
 ///
 /// # Errors
-/// No such referral; it lapsed, and another partner has its place.
+/// The referral does not exist; it expired and the customer was referred by another partner since.
 pub async fn allow(
     room: Arc<AppState>,
     owner: Owner,
-    asked: UpdateRequest<ReferralPath>,
+    request: UpdateRequest<ReferralPath>,
 ) -> Result<DecideReviewResponse, Problem> {
-    decide(&room, &owner, asked, ReferralDecision::Allow).await
+    decide(&room, &owner, request, ReferralDecision::Allow).await
 }
 
 /// `POST …/reviews/{id}/reject`.
@@ -133,21 +140,20 @@ pub async fn allow(
 pub async fn reject(
     room: Arc<AppState>,
     owner: Owner,
-    asked: UpdateRequest<ReferralPath>,
+    request: UpdateRequest<ReferralPath>,
 ) -> Result<DecideReviewResponse, Problem> {
-    decide(&room, &owner, asked, ReferralDecision::Reject).await
+    decide(&room, &owner, request, ReferralDecision::Reject).await
 }
 
 async fn decide(
     room: &AppState,
     owner: &Owner,
-    asked: UpdateRequest<ReferralPath>,
-    verdict: ReferralDecision,
+    request: UpdateRequest<ReferralPath>,
+    decision: ReferralDecision,
 ) -> Result<DecideReviewResponse, Problem> {
-    let ResolvedRequest { program, input: said, if_match: seen, .. } =
-        asked.require_program(room, owner.tenant()).await?;
-    let of = (program.account, said.id(AffiliateNoun::Referral)?);
-    let decided = room.affiliate.ledger().decide_referral(of, verdict, seen.as_ref(), &no_extension).await;
+    let ResolvedRequest { program, input, if_match: seen, .. } = request.require_program(room, owner.tenant()).await?;
+    let target = (program.account, input.id(AffiliateNoun::Referral)?);
+    let decided = room.affiliate.ledger().decide_referral(target, decision, seen.as_ref(), &no_extension).await;
     let referral = decided.map_err(|refusal| refusal_problem(room, refusal))?;
     Ok(DecideReviewResponse {
         review: ReviewObject::from_referral(&referral),

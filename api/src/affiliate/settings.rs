@@ -1,8 +1,8 @@
-//! What the owner sets of a program: the keys of `PATCH …`, all that are given or none.
+//! Settings of a program in the body of `PATCH …`. All given settings are applied, or none if one is invalid.
 
 use std::collections::BTreeMap;
 
-use ::affiliate::set_up::parse_origin;
+use ::affiliate::onboarding::parse_origin;
 use mail::address::{Address, DomainName};
 use mail::affiliate::money::Currency;
 use mail::affiliate::program::{AfterPayout, Attribution, PayoutMethod, ProcessorMode, ProgramSettings};
@@ -14,18 +14,18 @@ use super::fields::{
     parse_integer, parse_word,
 };
 use super::program::{REVIEW_THRESHOLD_MAX, currency_schema, page_url_schema, parse_page_url};
-use crate::call::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::fields::{self, FieldNames};
+use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::problem::Problem;
 use crate::schema::{self, Schemas};
 
-/// The longest key of the processor's metadata (Stripe's bound).
+/// Maximum length of a metadata key (Stripe's limit).
 const METADATA_KEY_BYTES_MAX: usize = 40;
-/// Currencies that may have a minimum.
+/// Maximum number of currencies with a minimum payout.
 const MINIMA_MAX: usize = 50;
-/// Origins whose pages may capture visits.
+/// Maximum number of origins whose pages may record visits.
 const ORIGINS_MAX: usize = 50;
-/// Hosts whose links are not wanted.
+/// Maximum number of banned referrer hosts.
 const BANNED_MAX: usize = 200;
 
 const NAMES: FieldNames = names!(
@@ -51,7 +51,7 @@ const NAMES: FieldNames = names!(
     "max_bounties_per_day",
 );
 
-/// What is set; `None` stays as it is.
+/// The settings to change; `None` leaves a setting unchanged.
 #[derive(Debug, Default)]
 pub struct UpdateProgramSettings {
     website_url: Option<String>,
@@ -77,12 +77,12 @@ pub struct UpdateProgramSettings {
 }
 
 impl UpdateProgramSettings {
-    /// Who is to write to partners, if that is set.
+    /// The new sender address of partner email, if it is changed.
     pub(super) fn mail_from(&self) -> Option<Option<&Address>> {
         self.mail_from.as_ref().map(Option::as_ref)
     }
 
-    /// Sets what is given.
+    /// Applies the given settings.
     pub(super) fn apply(&self, settings: &mut ProgramSettings) {
         fn set<T: Clone>(field: &mut T, given: Option<&T>) {
             if let Some(new) = given {
@@ -112,7 +112,7 @@ impl UpdateProgramSettings {
     }
 }
 
-/// A key of the processor's metadata.
+/// Parses a metadata key of the payment processor.
 fn parse_metadata_key(value: &RawValue) -> Result<String, String> {
     let text = fields::parse_text(value)?;
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
@@ -122,7 +122,7 @@ fn parse_metadata_key(value: &RawValue) -> Result<String, String> {
     Err(format!("must be 1 to {METADATA_KEY_BYTES_MAX} letters, digits, dashes, dots and underscores"))
 }
 
-/// The least that is paid out: `{currency: cents}`.
+/// Parses the minimum payouts: `{currency: minor units}`.
 fn parse_payout_minimums(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
     let fields::JsonObject(entries) = fields::parse_object(value)?;
     if entries.len() > MINIMA_MAX {
@@ -147,7 +147,7 @@ fn parse_payout_methods(value: &RawValue) -> Result<Vec<PayoutMethod>, String> {
             methods.push(method);
         }
     }
-    if methods.is_empty() { Err("must name one at least".to_owned()) } else { Ok(methods) }
+    if methods.is_empty() { Err("must contain at least one method".to_owned()) } else { Ok(methods) }
 }
 
 fn parse_origins(value: &RawValue) -> Result<Vec<String>, String> {
@@ -174,7 +174,7 @@ fn parse_hosts(value: &RawValue) -> Result<Vec<DomainName>, String> {
 }
 
 fn parse_host(value: &RawValue) -> Result<DomainName, String> {
-    fields::parse_text(value)?.trim().parse().map_err(|_| "is no name of a host".to_owned())
+    fields::parse_text(value)?.trim().parse().map_err(|_| "is not a host name".to_owned())
 }
 
 impl FromRequest for UpdateProgramSettings {
@@ -182,7 +182,8 @@ impl FromRequest for UpdateProgramSettings {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("SetAffiliateProgram", |_| {
-            let mut schema = schema::object_with("What is set of a program; no other keys", &[], settings_schema());
+            let mut schema =
+                schema::object_with("Settings of a program; unknown keys are rejected", &[], settings_schema());
             schema["additionalProperties"] = json!(false);
             schema["examples"] = json!([{"min_payout": {"usd": 5000}, "attribution": "last_click"}]);
             schema
@@ -225,10 +226,23 @@ impl FromRequest for UpdateProgramSettings {
 }
 
 fn banned_schema() -> Value {
-    let host = json!({"type": "string", "format": "hostname", "description": "A host, with all below it"});
-    let mut list = schema::list(host, "Who comes from a page there is looked at before it earns");
+    let host = json!({"type": "string", "format": "hostname", "description": "A host name; subdomains are included"});
+    let mut list = schema::list(host, "Referrals from pages of these hosts are held for review");
     list["maxItems"] = json!(BANNED_MAX);
     list
+}
+
+fn methods_schema() -> Value {
+    let method = schema::string_enum(PayoutMethod::WORDS, "A payout method");
+    let mut methods = schema::list(method, "Payout methods that partners can choose");
+    methods["maxItems"] = json!(PayoutMethod::ALL.len());
+    methods["minItems"] = json!(1);
+    methods
+}
+
+fn nullable(mut schema: Value) -> Value {
+    schema::allow_null(&mut schema);
+    schema
 }
 
 fn settings_schema() -> Vec<(&'static str, Value)> {
@@ -242,58 +256,69 @@ fn settings_schema() -> Vec<(&'static str, Value)> {
             "description": about,
         })
     };
-    let nullable = |mut schema: Value| {
-        schema::allow_null(&mut schema);
-        schema
-    };
     let per = |about: &str| integer_schema(1..=REVIEW_THRESHOLD_MAX.into(), about);
-    let mut methods = bounded(
-        schema::list(schema::string_enum(PayoutMethod::WORDS, "A way"), "How partners may be paid"),
-        PayoutMethod::ALL.len(),
-    );
-    methods["minItems"] = json!(1);
     vec![
-        ("website_url", page_url_schema("Where links lead")),
-        ("currency", currency_schema("The program's currency; only while it is being set up")),
-        ("mode", schema::string_enum(ProcessorMode::WORDS, "Whose money it is about; only while it is being set up")),
-        ("attribution", schema::string_enum(Attribution::WORDS, "Whose a visitor is who came by two links")),
-        ("new_customers_only", schema::boolean("Who paid before it was referred never earns")),
-        ("metadata_key", metadata("The processor's metadata that names a referral")),
-        ("exclude_key", metadata("The processor's metadata that excludes when it is `false`")),
+        ("website_url", page_url_schema("The website that partner links lead to")),
+        ("currency", currency_schema("The program's currency; can be changed only during set-up")),
+        (
+            "mode",
+            schema::string_enum(
+                ProcessorMode::WORDS,
+                "Whether live or test payments count; can be changed only during set-up",
+            ),
+        ),
+        (
+            "attribution",
+            schema::string_enum(Attribution::WORDS, "Which link gets the credit if a visitor came by several"),
+        ),
+        ("new_customers_only", schema::boolean("Whether customers who paid before they were referred earn nothing")),
+        ("metadata_key", metadata("The metadata key that names the referral in the payment processor")),
+        ("exclude_key", metadata("The metadata key that excludes a payment if its value is `false`")),
         (
             "min_payout",
             json!({
                 "type": "object", "maxProperties": MINIMA_MAX, "propertyNames": {"pattern": "^[A-Za-z]{3}$"},
                 "additionalProperties": {"type": "integer", "minimum": 0, "maximum": CENTS_MAX},
-                "description": "The least that is paid out, by currency",
+                "description": "The minimum payout in minor units, by currency",
             }),
         ),
-        ("allowed_methods", methods),
-        ("payout_after_refund", schema::string_enum(AfterPayout::WORDS, "What a refund does after a payout")),
-        ("count_invoiceless_payments", schema::boolean("Whether checkouts without an invoice count")),
-        ("share_customer_email", schema::boolean("Whether partners see whom they brought")),
-        ("suspended_accrue", schema::boolean("Whether suspended partners go on earning by those they have")),
+        ("allowed_methods", methods_schema()),
+        (
+            "payout_after_refund",
+            schema::string_enum(AfterPayout::WORDS, "What happens if a sale is refunded after the payout"),
+        ),
+        ("count_invoiceless_payments", schema::boolean("Whether checkouts without an invoice earn commissions")),
+        (
+            "share_customer_email",
+            schema::boolean("Whether partners see the email addresses of customers they referred"),
+        ),
+        ("suspended_accrue", schema::boolean("Whether suspended partners continue to earn from existing referrals")),
         (
             "allowed_origins",
             bounded(
-                schema::list(page_url_schema("An origin"), "Web origins that may capture visits; the website's"),
+                schema::list(
+                    page_url_schema("An origin"),
+                    "Web origins that may record visits; defaults to the website's origin",
+                ),
                 ORIGINS_MAX,
             ),
         ),
         ("banned_referrers", banned_schema()),
         (
             "portal_domain",
-            nullable(json!({"type": "string", "format": "hostname", "description": "The host of the portal"})),
+            nullable(
+                json!({"type": "string", "format": "hostname", "description": "The host name of the partner portal"}),
+            ),
         ),
-        ("terms_url", nullable(page_url_schema("Where the program's terms stand"))),
+        ("terms_url", nullable(page_url_schema("URL of the program's terms"))),
         (
             "mail_from",
             nullable(json!({
                 "type": "string", "format": "email",
-                "description": "Who writes to partners: on a verified domain; else the sandbox's sender",
+                "description": "Sender address of partner email, on a verified domain; defaults to the sandbox sender",
             })),
         ),
-        ("velocity_per_hour", per("New referrals of a partner in an hour before they are looked at")),
-        ("max_bounties_per_day", per("Bounties of a partner in a day before they are looked at")),
+        ("velocity_per_hour", per("Referrals of a partner per hour above which they are held for review")),
+        ("max_bounties_per_day", per("Bounties of a partner per day above which they are held for review")),
     ]
 }

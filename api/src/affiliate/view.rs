@@ -1,6 +1,7 @@
-//! What callers see of the program, described. The objects themselves are `affiliate::object`'s, the same in webhooks.
+//! Response objects of the affiliate program and their schemas. The objects are those of `affiliate::object`, which
+//! webhooks use as well.
 
-use ::affiliate::object::{
+use ::affiliate::api_objects::{
     CampaignObject, CommissionObject, LinkObject, PartnerObject, ProcessorObject, ProgramObject, ReferralObject,
 };
 use ::affiliate::partners::PartnerView;
@@ -14,12 +15,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::affiliate::commission::CommissionStatus;
 
-use super::answer::ResponseObject;
 use super::fields::{bps_schema, cents_schema, integer_schema};
-use crate::call::ExtraResponse;
+use super::response::ResponseObject;
+use crate::handler::ExtraResponse;
 use crate::schema::{self, Schemas, ToSchema};
 
-/// The same as what was made.
+/// Like `T`, answered with 201.
 #[derive(Debug)]
 pub struct CreatedResponse<T>(std::marker::PhantomData<T>);
 
@@ -33,7 +34,7 @@ impl<T: ToSchema> ToSchema for CreatedResponse<T> {
 
 impl<T: ResponseObject> ResponseObject for CreatedResponse<T> {}
 
-/// A page.
+/// One page of a list.
 #[derive(Debug, Serialize)]
 pub struct ListResponse<T> {
     data: Vec<T>,
@@ -42,7 +43,7 @@ pub struct ListResponse<T> {
 }
 
 impl<T> ListResponse<T> {
-    /// These, and where the next page begins.
+    /// `next_cursor` is `None` on the last page.
     pub(super) fn new(data: Vec<T>, next_cursor: Option<String>) -> Self {
         Self { data, has_more: next_cursor.is_some(), next_cursor }
     }
@@ -54,7 +55,7 @@ impl<T: ToSchema> ToSchema for ListResponse<T> {
     }
 }
 
-/// Makes the answer that holds one object under its name.
+/// Defines a response with a single object under its name.
 macro_rules! single_object_response {
     ($(#[$doc:meta])* $name:ident { $field:ident: $object:ty } as $schema:literal) => {
         $(#[$doc])*
@@ -66,7 +67,8 @@ macro_rules! single_object_response {
         impl ToSchema for $name {
             fn schema(schemas: &mut Schemas) -> Value {
                 let object = <$object>::schema(schemas);
-                schemas.component($schema, |_| schema::object("One of them", [(stringify!($field), object)]))
+                let fields = [(stringify!($field), object)];
+                schemas.component($schema, |_| schema::object("A response with a single object", fields))
             }
         }
 
@@ -74,7 +76,7 @@ macro_rules! single_object_response {
     };
 }
 
-/// A partner, and what was not done of what was asked for.
+/// A partner, with warnings about parts of the request that were not carried out.
 #[derive(Debug, Serialize)]
 pub struct PartnerResponse {
     pub(super) affiliate: PartnerObject,
@@ -92,39 +94,34 @@ impl PartnerResponse {
 impl ToSchema for PartnerResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let object = PartnerObject::schema(schemas);
-        schemas.component("OneAffiliate", |_| schema::object("One of them", [("affiliate", object)]))
+        schemas
+            .component("OneAffiliate", |_| schema::object("A response with a single object", [("affiliate", object)]))
     }
 }
 
 impl ResponseObject for PartnerResponse {}
 
 single_object_response! {
-    /// A link.
     PartnerLinkResponse { link: LinkObject } as "OneAffiliateLink"
 }
 single_object_response! {
-    /// A campaign.
     CampaignResponse { campaign: CampaignObject } as "OneAffiliateCampaign"
 }
 single_object_response! {
-    /// A referral.
     ReferralResponse { referral: ReferralObject } as "OneAffiliateReferral"
 }
 single_object_response! {
-    /// A commission.
     CommissionResponse { commission: CommissionObject } as "OneAffiliateCommission"
 }
 single_object_response! {
-    /// A program.
     ProgramResponse { program: ProgramObject } as "OneAffiliateProgram"
 }
 single_object_response! {
-    /// The processor.
     ProcessorResponse { processor: ProcessorObject } as "OneAffiliateProcessor"
 }
 
 fn object_kind_schema(word: &str) -> Value {
-    json!({"type": "string", "const": word, "description": "What it is"})
+    json!({"type": "string", "const": word, "description": "The object type"})
 }
 
 fn nullable_words(words: &[&str], description: &str) -> Value {
@@ -139,20 +136,20 @@ fn currency_schema(description: &str) -> Value {
 
 impl ToSchema for LinkObject {
     fn schema(schemas: &mut Schemas) -> Value {
-        let mut url = schema::string("The address with the token");
+        let mut url = schema::string("The URL with the token");
         url["examples"] = json!(["https://shop.example/?via=ada"]);
-        let mut token = schema::string("What its visitors bring, as the parameter `via`");
+        let mut token = schema::string("The value of the `via` parameter");
         token["examples"] = json!(["ada"]);
         let fields = [
             ("object", object_kind_schema("affiliate_link")),
-            ("id", schema::string("Its id (`afl_…`)")),
-            ("affiliate_id", schema::string("Whose it is (`aff_…`)")),
+            ("id", schema::string("The link's id (`afl_…`)")),
+            ("affiliate_id", schema::string("The partner (`aff_…`)")),
             ("token", token),
             ("url", url),
-            ("destination_url", schema::nullable_string("Where it leads: a path or an address on the website")),
-            ("label", schema::nullable_string("What its owner calls it")),
-            ("is_primary", schema::boolean("Whether it is the one that is shown first")),
-            ("created_at", schema::time("When it was made")),
+            ("destination_url", schema::nullable_string("The destination: a path or a URL on the website")),
+            ("label", schema::nullable_string("The label")),
+            ("is_primary", schema::boolean("Whether this is the primary link")),
+            ("created_at", schema::time("When it was created")),
         ];
         schemas.component("AffiliateLink", |_| schema::object("A link of a partner", fields))
     }
@@ -160,46 +157,47 @@ impl ToSchema for LinkObject {
 
 impl ToSchema for PartnerObject {
     fn schema(schemas: &mut Schemas) -> Value {
-        let mut links = schema::list(LinkObject::schema(schemas), "All its links; in a list the primary one");
+        let mut links =
+            schema::list(LinkObject::schema(schemas), "All links of the partner; in a list, only the primary link");
         links["maxItems"] = json!(2 * LINKS_MAX);
-        let mut tags = schema::list(json!({"type": "string"}), "The owner's words for it");
+        let mut tags = schema::list(json!({"type": "string"}), "Tags for the owner's use");
         tags["maxItems"] = json!(TAGS_MAX);
         let fields = [
             ("object", object_kind_schema("affiliate")),
-            ("id", schema::string("Its id (`aff_…`)")),
-            ("email", schema::string("Its address; no two partners have the same")),
+            ("id", schema::string("The partner's id (`aff_…`)")),
+            ("email", schema::string("The unique email address")),
             ("first_name", schema::nullable_string("The given name")),
             ("last_name", schema::nullable_string("The family name")),
             ("company", schema::nullable_string("The company")),
             ("website", schema::nullable_string("The website")),
             ("country", schema::nullable_string("Two letters (ISO 3166-1)")),
-            ("status", schema::string_enum(PartnerStatus::WORDS, "Where it stands")),
-            ("source", schema::string_enum(PartnerSource::WORDS, "By which way it came")),
-            ("campaign_id", schema::string("What it is paid by (`cmp_…`)")),
-            ("parent_affiliate_id", schema::nullable_string("Who recruited it (`aff_…`)")),
+            ("status", schema::string_enum(PartnerStatus::WORDS, "The status")),
+            ("source", schema::string_enum(PartnerSource::WORDS, "The source")),
+            ("campaign_id", schema::string("The campaign (`cmp_…`)")),
+            ("parent_affiliate_id", schema::nullable_string("The partner that recruited this one (`aff_…`)")),
             ("tags", tags),
-            ("payout_method", nullable_words(PayoutMethod::WORDS, "How it is paid")),
-            ("payout_ready", schema::boolean("Whether it can be paid")),
-            ("approved_at", schema::nullable_time("When it became active first")),
+            ("payout_method", nullable_words(PayoutMethod::WORDS, "The payout method")),
+            ("payout_ready", schema::boolean("Whether a payout destination with an allowed method is set")),
+            ("approved_at", schema::nullable_time("When the partner was first approved")),
             ("links", links),
-            ("created_at", schema::time("When it was made")),
-            ("updated_at", schema::time("When it was changed last")),
+            ("created_at", schema::time("When it was created")),
+            ("updated_at", schema::time("When it was last changed")),
         ];
         schemas.component("Affiliate", |_| schema::object("A partner", fields))
     }
 }
 
-/// The rate of a tier, as it is shown and given.
+/// Schema of a tier, in requests and responses.
 pub(super) fn tier_schema() -> Value {
     schema::object(
-        "A rate from a number of paying customers on; the number counts that the campaign's `commission_type` says",
+        "A rate that applies from a number of paying customers; `commission_type` selects one of the two rates",
         [
             (
                 "min_paid_customers",
-                integer_schema(1..=u32::MAX.into(), "With this many, the one that converts now among them"),
+                integer_schema(1..=u32::MAX.into(), "Number of paying customers, including the current one"),
             ),
-            ("commission_bps", bps_schema("The share, in basis points")),
-            ("commission_flat_cents", cents_schema("The amount")),
+            ("commission_bps", bps_schema("The percentage in basis points")),
+            ("commission_flat_cents", cents_schema("The amount in minor units")),
         ],
     )
 }
@@ -207,17 +205,17 @@ pub(super) fn tier_schema() -> Value {
 impl ToSchema for CampaignObject {
     fn schema(schemas: &mut Schemas) -> Value {
         let product = schema::object(
-            "A rate of a product or of one of its prices",
+            "The rate of a product or of one of its prices",
             [
-                ("product_id", schema::string("The processor's id of the product")),
-                ("price_id", schema::nullable_string("The processor's id of one price of it")),
+                ("product_id", schema::string("The payment processor's product id")),
+                ("price_id", schema::nullable_string("The payment processor's price id")),
                 (
                     "commission_type",
-                    schema::string_enum(&["percent", "flat", "none"], "What counts; nothing is earned with `none`"),
+                    schema::string_enum(&["percent", "flat", "none"], "Which rate applies; `none` earns nothing"),
                 ),
-                ("commission_bps", bps_schema("The share, in basis points")),
-                ("commission_flat_cents", cents_schema("The amount")),
-                ("label", schema::nullable_string("What people call it")),
+                ("commission_bps", bps_schema("The percentage in basis points")),
+                ("commission_flat_cents", cents_schema("The amount in minor units")),
+                ("label", schema::nullable_string("A label for your own use")),
             ],
         );
         let whole = |range, description| {
@@ -227,30 +225,38 @@ impl ToSchema for CampaignObject {
         };
         let mut fields = vec![
             ("object", object_kind_schema("affiliate_campaign")),
-            ("id", schema::string("Its id (`cmp_…`)")),
-            ("name", schema::string("What people call it")),
-            ("is_default", schema::boolean("Whether it takes partners who name none")),
-            ("visibility", schema::string_enum(Visibility::WORDS, "Who may see it")),
-            ("auto_approve", schema::boolean("Whether who joins is active at once")),
-            ("commission_type", schema::string_enum(&["percent", "flat"], "Which of the two counts")),
-            ("commission_bps", bps_schema("The share of a sale, in basis points")),
-            ("commission_flat_cents", cents_schema("The amount for a sale, in the program's currency")),
-            ("commission_duration", schema::string_enum(&["once", "recurring"], "For which sales")),
-            ("recurring_months", whole(1..=u16::MAX.into(), "For how many months; null for as long as they pay")),
-            ("max_commission_cents", whole(0..=super::fields::CENTS_MAX, "The most that one sale earns")),
-            ("tiers", schema::list(tier_schema(), "Rates that rise with paying customers")),
+            ("id", schema::string("The campaign's id (`cmp_…`)")),
+            ("name", schema::string("The unique name of the campaign")),
+            ("is_default", schema::boolean("Whether this is the default campaign")),
+            ("visibility", schema::string_enum(Visibility::WORDS, "Who can see the campaign")),
+            ("auto_approve", schema::boolean("Whether applications are approved automatically")),
+            ("commission_type", schema::string_enum(&["percent", "flat"], "Which rate applies")),
+            ("commission_bps", bps_schema("The percentage of a sale in basis points")),
+            ("commission_flat_cents", cents_schema("The amount per sale, in minor units of the program's currency")),
+            (
+                "commission_duration",
+                schema::string_enum(&["once", "recurring"], "Whether the first sale or all sales earn a commission"),
+            ),
+            (
+                "recurring_months",
+                whole(1..=u16::MAX.into(), "For how many months sales earn a commission; null is unlimited"),
+            ),
+            ("max_commission_cents", whole(0..=super::fields::CENTS_MAX, "Maximum commission per sale")),
+            ("tiers", schema::list(tier_schema(), "Rates by number of paying customers")),
             ("product_rates", schema::list(product, "Rates of products and prices")),
-            ("second_tier_bps", bps_schema("The recruiter's share of the same sale")),
-            ("lead_bounty_cents", cents_schema("What a lead earns")),
-            ("cookie_days", integer_schema(1..=365, "For how many days a visit binds")),
-            ("hold_days", integer_schema(0..=365, "For how many days a commission waits for refunds")),
-            ("archived_at", schema::nullable_time("Since when it takes no new partners")),
-            ("created_at", schema::time("When it was made")),
-            ("updated_at", schema::time("When it was changed last")),
+            ("second_tier_bps", bps_schema("The recruiting partner's percentage of the same sale in basis points")),
+            ("lead_bounty_cents", cents_schema("The amount per lead in minor units")),
+            ("cookie_days", integer_schema(1..=365, "For how many days a visit is credited to the partner")),
+            ("hold_days", integer_schema(0..=365, "For how many days a commission is held for refunds")),
+            ("archived_at", schema::nullable_time("When the campaign was archived and stopped accepting partners")),
+            ("created_at", schema::time("When it was created")),
+            ("updated_at", schema::time("When it was last changed")),
         ];
         let required: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
-        fields.push(("affiliate_count", schema::count("In the list: how many partners it has")));
-        schemas.component("AffiliateCampaign", |_| schema::object_with("What partners earn by", &required, fields))
+        fields.push(("affiliate_count", schema::count("Number of partners; only in lists")));
+        schemas.component("AffiliateCampaign", |_| {
+            schema::object_with("The commission terms of partners", &required, fields)
+        })
     }
 }
 
@@ -260,62 +266,63 @@ impl ToSchema for ReferralObject {
         schema::allow_null(&mut currency);
         let fields = [
             ("object", object_kind_schema("affiliate_referral")),
-            ("id", schema::string("Its id (`ref_…`)")),
-            ("affiliate_id", schema::string("Who brought the person (`aff_…`)")),
-            ("status", schema::string_enum(ReferralStatus::WORDS, "Where it stands")),
-            ("source", schema::string_enum(ReferralSource::WORDS, "By which way it came")),
-            ("email", schema::nullable_string("Who it is")),
-            ("processor_customer_id", schema::nullable_string("The processor's id of the customer")),
+            ("id", schema::string("The referral's id (`ref_…`)")),
+            ("affiliate_id", schema::string("The partner (`aff_…`)")),
+            ("status", schema::string_enum(ReferralStatus::WORDS, "The status")),
+            ("source", schema::string_enum(ReferralSource::WORDS, "The source")),
+            ("email", schema::nullable_string("The person's email address")),
+            ("processor_customer_id", schema::nullable_string("The payment processor's customer id")),
             ("sub_id", schema::nullable_string("The partner's own tag")),
-            ("blocked_reason", nullable_words(ReferralBlock::WORDS, "Why it never earns")),
+            ("blocked_reason", nullable_words(ReferralBlock::WORDS, "Why the referral earns no commission")),
             (
                 "revenue_cents",
-                json!({"type": "integer", "description": "What came in less what went back, without tax"}),
+                json!({"type": "integer", "description": "Payments minus refunds, without tax, in minor units"}),
             ),
             ("currency", currency),
-            ("converted_at", schema::nullable_time("When it paid first")),
-            ("expires_at", schema::time("Until when it must pay to be the partner's")),
-            ("created_at", schema::time("When it was made")),
-            ("updated_at", schema::time("When it was changed last")),
+            ("converted_at", schema::nullable_time("When the customer first paid")),
+            ("expires_at", schema::time("The customer must pay before this time to be credited to the partner")),
+            ("created_at", schema::time("When it was created")),
+            ("updated_at", schema::time("When it was last changed")),
         ];
-        schemas.component("AffiliateReferral", |_| schema::object("A person whom a partner brought", fields))
+        schemas.component("AffiliateReferral", |_| schema::object("A person referred by a partner", fields))
     }
 }
 
 impl ToSchema for CommissionObject {
     fn schema(schemas: &mut Schemas) -> Value {
-        let mut tier = integer_schema(1..=2, "1: the partner's who brought the customer; 2: its recruiter's");
+        let mut tier =
+            integer_schema(1..=2, "1: earned by the referring partner; 2: earned by the partner that recruited it");
         tier["examples"] = json!([1]);
         let fields = [
             ("object", object_kind_schema("affiliate_commission")),
-            ("id", schema::string("Its id (`com_…`)")),
-            ("affiliate_id", schema::string("Whose it is (`aff_…`)")),
-            ("referral_id", schema::string("By whom it came (`ref_…`)")),
+            ("id", schema::string("The commission's id (`com_…`)")),
+            ("affiliate_id", schema::string("The partner (`aff_…`)")),
+            ("referral_id", schema::string("The referral (`ref_…`)")),
             ("tier", tier),
-            ("status", schema::string_enum(CommissionStatus::WORDS, "Where it stands; in a payout it is `earned`")),
-            ("amount_cents", integer_schema(1..=i64::MAX, "What it comes to, in minor units")),
+            ("status", schema::string_enum(CommissionStatus::WORDS, "The status; `earned` while it is in a payout")),
+            ("amount_cents", integer_schema(1..=i64::MAX, "The amount in minor units")),
             (
                 "sale_amount_cents",
-                json!({"type": "integer", "description": "The part of the sale that it is of; 0 of a bounty"}),
+                json!({"type": "integer", "description": "The sale amount that the commission is based on; 0 for a bounty"}),
             ),
             ("currency", currency_schema("The currency of `amount_cents`")),
-            ("description", schema::string("What it is for")),
-            ("processor_invoice_id", schema::nullable_string("The processor's id of the invoice")),
-            ("processor_charge_id", schema::nullable_string("The processor's id of the charge")),
-            ("earns_at", schema::time("When its hold ends")),
-            ("earned_at", schema::nullable_time("When it became the partner's")),
-            ("paid_at", schema::nullable_time("When its payout went out")),
-            ("reversed_at", schema::nullable_time("When it was taken back")),
-            ("reverse_reason", nullable_words(ReversalReason::WORDS, "Why it was taken back")),
-            ("payout_id", schema::nullable_string("The payout that it is in (`pay_…`)")),
-            ("created_at", schema::time("When it was written")),
-            ("updated_at", schema::time("When it was changed last")),
+            ("description", schema::string("What the commission is for")),
+            ("processor_invoice_id", schema::nullable_string("The payment processor's invoice id")),
+            ("processor_charge_id", schema::nullable_string("The payment processor's charge id")),
+            ("earns_at", schema::time("When the hold period ends")),
+            ("earned_at", schema::nullable_time("When the commission was earned")),
+            ("paid_at", schema::nullable_time("When it was paid out")),
+            ("reversed_at", schema::nullable_time("When it was reversed")),
+            ("reverse_reason", nullable_words(ReversalReason::WORDS, "Why it was reversed")),
+            ("payout_id", schema::nullable_string("The payout (`pay_…`)")),
+            ("created_at", schema::time("When it was created")),
+            ("updated_at", schema::time("When it was last changed")),
         ];
         schemas.component("AffiliateCommission", |_| schema::object("A line of the ledger", fields))
     }
 }
 
-/// A referral that was told of.
+/// A referral, with whether the request created it.
 #[derive(Debug, Serialize)]
 pub struct CreateReferralResponse {
     pub(super) referral: ReferralObject,
@@ -328,8 +335,9 @@ impl ToSchema for CreateReferralResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let referral = ReferralObject::schema(schemas);
         schemas.component("ToldAffiliateReferral", |_| {
-            let created = schema::boolean("Whether it is new; else the one that stood, whoever's it is");
-            schema::object("A referral that was told of", [("referral", referral), ("created", created)])
+            let created =
+                schema::boolean("Whether the request created the referral; false if the person was referred before");
+            schema::object("A created or existing referral", [("referral", referral), ("created", created)])
         })
     }
 }
@@ -338,7 +346,7 @@ impl ResponseObject for CreateReferralResponse {
     const EXTRA_RESPONSES: &'static [ExtraResponse] = &[ExtraResponse {
         status: 200,
         media_type: Some("application/json"),
-        about: "The person was referred before: the first partner keeps it",
+        about: "The person was referred before; the existing referral is returned",
     }];
 }
 
@@ -346,53 +354,75 @@ impl ToSchema for ProgramObject {
     fn schema(schemas: &mut Schemas) -> Value {
         let min_payout = json!({
             "type": "object", "additionalProperties": {"type": "integer", "minimum": 0},
-            "examples": [{"usd": 5000}], "description": "The least that is paid out, by currency",
+            "examples": [{"usd": 5000}], "description": "The minimum payout in minor units, by currency",
         });
         let per = |description| integer_schema(1..=super::program::REVIEW_THRESHOLD_MAX.into(), description);
         let texts = |description: &str| schema::list(json!({"type": "string"}), description);
         let fields = [
             ("object", object_kind_schema("affiliate_program")),
-            ("id", schema::string("Its id (`prog_…`)")),
-            ("status", schema::string_enum(ProgramStatus::WORDS, "Where it stands")),
-            ("mode", schema::string_enum(ProcessorMode::WORDS, "Whose money it is about")),
-            ("website_url", schema::string("Where links lead")),
+            ("id", schema::string("The program's id (`prog_…`)")),
+            ("status", schema::string_enum(ProgramStatus::WORDS, "The status")),
+            ("mode", schema::string_enum(ProcessorMode::WORDS, "Whether live or test payments count")),
+            ("website_url", schema::string("The website that partner links lead to")),
             ("currency", currency_schema("The currency of flat amounts, bounties and caps")),
-            ("attribution", schema::string_enum(Attribution::WORDS, "Whose a visitor is who came by two links")),
-            ("new_customers_only", schema::boolean("Who paid before it was referred never earns")),
-            ("metadata_key", schema::string("The processor's metadata that names a referral")),
-            ("exclude_key", schema::string("The processor's metadata that excludes when it is `false`")),
-            ("default_campaign_id", schema::nullable_string("What takes partners who name none (`cmp_…`)")),
+            (
+                "attribution",
+                schema::string_enum(Attribution::WORDS, "Which link gets the credit if a visitor came by several"),
+            ),
+            (
+                "new_customers_only",
+                schema::boolean("Whether customers who paid before they were referred earn nothing"),
+            ),
+            ("metadata_key", schema::string("The metadata key that names the referral in the payment processor")),
+            ("exclude_key", schema::string("The metadata key that excludes a payment if its value is `false`")),
+            ("default_campaign_id", schema::nullable_string("The default campaign (`cmp_…`)")),
             ("min_payout", min_payout),
             (
                 "allowed_methods",
-                schema::list(schema::string_enum(PayoutMethod::WORDS, "A way"), "How partners may be paid"),
+                schema::list(
+                    schema::string_enum(PayoutMethod::WORDS, "A payout method"),
+                    "Payout methods that partners can choose",
+                ),
             ),
-            ("payout_after_refund", schema::string_enum(AfterPayout::WORDS, "What a refund does after a payout")),
-            ("count_invoiceless_payments", schema::boolean("Whether checkouts without an invoice count")),
-            ("share_customer_email", schema::boolean("Whether partners see whom they brought")),
-            ("suspended_accrue", schema::boolean("Whether suspended partners go on earning by those they have")),
-            ("allowed_origins", texts("Web origins that may capture visits; the website's when empty")),
-            ("publishable_key", schema::string("The key that web pages bring; no secret")),
-            ("banned_referrers", texts("Hosts of pages that are not wanted: who comes from there is looked at")),
-            ("portal_domain", schema::nullable_string("The host of the partner portal")),
+            (
+                "payout_after_refund",
+                schema::string_enum(AfterPayout::WORDS, "What happens if a sale is refunded after the payout"),
+            ),
+            ("count_invoiceless_payments", schema::boolean("Whether checkouts without an invoice earn commissions")),
+            (
+                "share_customer_email",
+                schema::boolean("Whether partners see the email addresses of customers they referred"),
+            ),
+            (
+                "suspended_accrue",
+                schema::boolean("Whether suspended partners continue to earn from existing referrals"),
+            ),
+            ("allowed_origins", texts("Web origins that may record visits; if empty, the website's origin")),
+            ("publishable_key", schema::string("The public key for web pages")),
+            ("banned_referrers", texts("Referrals from pages of these hosts are held for review")),
+            ("portal_domain", schema::nullable_string("The host name of the partner portal")),
             (
                 "portal_domain_error",
-                schema::nullable_string("Why the portal is not at its own host, and what to do; null when it is"),
+                schema::nullable_string(
+                    "Why the portal is not available at its own host, and how to fix it; null if it is",
+                ),
             ),
-            ("terms_url", schema::nullable_string("Where the program's terms stand")),
+            ("terms_url", schema::nullable_string("URL of the program's terms")),
             (
                 "mail_from",
-                schema::nullable_string("Who writes to partners; without it only who asked for mail is written to"),
+                schema::nullable_string(
+                    "Sender address of partner email; without it, only email that a partner requested is sent",
+                ),
             ),
             (
                 "mail_error",
-                schema::nullable_string("Why partners are not written to, and what to do; null when they are"),
+                schema::nullable_string("Why email to partners is not sent, and how to fix it; null if it is"),
             ),
-            ("velocity_per_hour", per("New referrals of a partner in an hour before they are looked at")),
-            ("max_bounties_per_day", per("Bounties of a partner in a day before they are looked at")),
-            ("rev", schema::count("Grows with each change")),
+            ("velocity_per_hour", per("Referrals of a partner per hour above which they are held for review")),
+            ("max_bounties_per_day", per("Bounties of a partner per day above which they are held for review")),
+            ("rev", schema::count("Version number; increases with each change")),
             ("created_at", schema::time("When it was enabled")),
-            ("updated_at", schema::time("When it was changed last")),
+            ("updated_at", schema::time("When it was last changed")),
         ];
         schemas.component("AffiliateProgram", |_| schema::object("An affiliate program", fields))
     }
@@ -400,24 +430,27 @@ impl ToSchema for ProgramObject {
 
 impl ToSchema for ProcessorObject {
     fn schema(schemas: &mut Schemas) -> Value {
-        let mut livemode = schema::boolean("Whether its money is real, as far as that is known");
+        let mut livemode = schema::boolean("Whether payments are live; null if unknown");
         schema::allow_null(&mut livemode);
         let fields = [
             ("kind", object_kind_schema("stripe")),
-            ("api_base", schema::string("The address of its API")),
-            ("account_id", schema::nullable_string("The account there; events of others are ignored")),
+            ("api_base", schema::string("The base URL of the payment processor's API")),
+            (
+                "account_id",
+                schema::nullable_string("The payment processor's account id; events of other accounts are ignored"),
+            ),
             ("livemode", livemode),
-            ("has_key", schema::boolean("Whether it can be asked; else it is only listened to")),
-            ("webhook_secrets_count", integer_schema(1..=2, "Secrets that its events may be signed with")),
-            ("webhook_url", schema::string("Where it is to send its events")),
-            ("last_event_at", schema::nullable_time("When its last event came")),
-            ("failed_events", schema::count("Events that could not be worked with")),
+            ("has_key", schema::boolean("Whether an API key is set; without one only events are received")),
+            ("webhook_secrets_count", integer_schema(1..=2, "Number of accepted signing secrets")),
+            ("webhook_url", schema::string("The webhook URL for the payment processor's events")),
+            ("last_event_at", schema::nullable_time("When the last event was received")),
+            ("failed_events", schema::count("Number of events that could not be processed")),
         ];
         schemas.component("AffiliateProcessor", |_| schema::object("The payment processor", fields))
     }
 }
 
-/// A program with its processor and what is missing.
+/// A program with its payment processor and the missing set-up steps.
 #[derive(Debug, Serialize)]
 pub struct ProgramDetailResponse {
     pub(super) program: ProgramObject,
@@ -429,11 +462,11 @@ impl ToSchema for ProgramDetailResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let (program, mut processor) = (ProgramObject::schema(schemas), ProcessorObject::schema(schemas));
         schema::allow_null(&mut processor);
-        let step = schema::string_enum(MissingStep::WORDS, "A step");
-        let missing = schema::list(step, "What is missing before it can go live");
+        let step = schema::string_enum(MissingStep::WORDS, "A set-up step");
+        let missing = schema::list(step, "Set-up steps that are missing before the program can go live");
         schemas.component("WholeAffiliateProgram", |_| {
             schema::object(
-                "An affiliate program, and how far it is",
+                "An affiliate program with its payment processor and missing set-up steps",
                 [("program", program), ("processor", processor), ("missing", missing)],
             )
         })
@@ -442,34 +475,34 @@ impl ToSchema for ProgramDetailResponse {
 
 impl ResponseObject for ProgramDetailResponse {}
 
-/// What the processor said when it was asked.
+/// Result of a test request to the payment processor.
 #[derive(Debug, Serialize)]
 pub struct TestProcessorResponse {
     pub(super) ok: bool,
     pub(super) account_id: Option<String>,
     pub(super) livemode: Option<bool>,
-    pub(super) last_event_at: Option<::affiliate::object::ApiTimestamp>,
+    pub(super) last_event_at: Option<::affiliate::api_objects::ApiTimestamp>,
 }
 
 impl ToSchema for TestProcessorResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.component("TestedAffiliateProcessor", |_| {
-            let mut livemode = schema::boolean("Whether its money is real, as far as that is known");
+            let mut livemode = schema::boolean("Whether payments are live; null if unknown");
             schema::allow_null(&mut livemode);
             schema::object(
-                "The processor answers, or needs not be asked",
+                "The payment processor's key is valid, or no key is set",
                 [
                     ("ok", json!({"type": "boolean", "const": true})),
-                    ("account_id", schema::nullable_string("The account there")),
+                    ("account_id", schema::nullable_string("The payment processor's account id")),
                     ("livemode", livemode),
-                    ("last_event_at", schema::nullable_time("When its last event came")),
+                    ("last_event_at", schema::nullable_time("When the last event was received")),
                 ],
             )
         })
     }
 }
 
-/// What the owner has written of a partner, and the API never shows.
+/// A partner with the fields that are write-only in the API.
 #[derive(Debug, Serialize)]
 pub struct OwnerPartnerDetail {
     pub(super) affiliate: PartnerObject,
@@ -481,20 +514,20 @@ pub struct OwnerPartnerDetail {
     pub(super) commission_override: Option<CommissionOverride>,
 }
 
-/// A rate of a partner's own.
+/// A partner's own rate.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct CommissionOverride {
     pub(super) commission_type: &'static str,
     pub(super) commission_bps: u16,
 }
 
-/// The schema of [`Override`].
+/// Schema of [`CommissionOverride`].
 pub(super) fn override_schema() -> Value {
     schema::object(
-        "A rate of the partner's own, before any campaign's",
+        "The partner's own rate; takes precedence over the campaign's",
         [
             ("commission_type", json!({"type": "string", "const": "percent"})),
-            ("commission_bps", bps_schema("The share of a sale, in basis points")),
+            ("commission_bps", bps_schema("The percentage of a sale in basis points")),
         ],
     )
 }
@@ -506,14 +539,19 @@ impl ToSchema for OwnerPartnerDetail {
         schema::allow_null(&mut own_rate);
         schemas.component("AffiliateInside", |_| {
             schema::object(
-                "A partner with what the API writes and never shows",
+                "A partner including its write-only fields",
                 [
                     ("affiliate", affiliate),
                     ("notes", schema::nullable_string("The owner's notes")),
-                    ("payout_destination", schema::nullable_string("Where its money goes")),
-                    ("postback_url", schema::nullable_string("Where its own events are posted to")),
-                    ("postback_secret", schema::nullable_string("What they are signed with")),
-                    ("email_opt_out", schema::boolean("Whether it wants no mail but what it asks for")),
+                    ("payout_destination", schema::nullable_string("The payout destination")),
+                    ("postback_url", schema::nullable_string("The URL that receives the partner's own events")),
+                    ("postback_secret", schema::nullable_string("The secret that signs the postbacks")),
+                    (
+                        "email_opt_out",
+                        schema::boolean(
+                            "Whether the partner has opted out of email, except security email and email it requests",
+                        ),
+                    ),
                     ("commission_override", own_rate),
                 ],
             )

@@ -1,25 +1,26 @@
-//! The affiliate program in browsers: the script, the visits that it tells of, and links that are followed without it
+//! Endpoints of the affiliate program for browsers: the script, reported visits, and links followed without the script
 //! (affiliate-api.md, completions-affiliate.md 2.8).
 //!
 //! ```text
 //! GET  /stx.js ─► [script]
-//! POST /affiliate/visits ─► who may, how often, a machine? ─► affiliate::visits ─► which visit stands, cookies perhaps
-//! POST /affiliate/signups, /affiliate/identify ─► 202, whatever it is ─► behind the answer: affiliate::visits::people
+//! POST /affiliate/visits ─► origin allowed? rate limit? crawler? ─► affiliate::visits ─► credited visit, cookies
+//! POST /affiliate/signups, /affiliate/identify ─► always 202 ─► after the response: affiliate::visits::people
 //! GET  /r/{token} ─► [redirect]
 //! ```
 //!
-//! Anybody can call these, from any page: what they cost is bounded (bodies, rates by address and by program), pages of
-//! other origins than the program's get nothing, and machines leave nothing behind. The program's key is no secret.
+//! Anyone can call these endpoints from any page, and the program's key is public. The cost of a call is bounded by
+//! body size and by rate limits per address and per program. Pages of other origins receive nothing; crawlers record
+//! nothing.
 
-pub mod people;
 pub mod redirect;
+mod response;
 pub mod script;
-mod standing;
+pub mod signups;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use ::affiliate::refusal::{AffiliateError, ConflictReason};
+use ::affiliate::error::{AffiliateError, ConflictReason};
 use ::affiliate::visits::{HANDED_OVER, VisitRequest, VisitSource};
 use bytes::Bytes;
 use http::header::{
@@ -27,66 +28,70 @@ use http::header::{
     HeaderName, HeaderValue, ORIGIN, RETRY_AFTER, USER_AGENT, VARY,
 };
 use http::{HeaderMap, Method, StatusCode};
-use mail::affiliate::origin;
 use mail::affiliate::partner::PartnerLinkToken;
 use mail::affiliate::program::AffiliateProgram;
-use mail::product_event::visit::{VISITOR_CHARS_MAX, is_visitor_id};
-use mail::tracking::machine;
-use queue::rate::RateLimitStatus;
+use mail::affiliate::web_origin;
+use mail::product_event::site_visit::{VISITOR_CHARS_MAX, is_visitor_id};
+use mail::tracking::bot_detection;
+use queue::rate_limit::RateLimitStatus;
 use serde_json::{Value, json};
 
-use self::standing::VisitResponse;
+use self::response::VisitResponse;
 use super::refusal_problem;
-use crate::call::{FromRequest, IntoResponse, Media, Request, RequestSpec, Response};
 use crate::fields::{self, FieldDiagnostics, ObjectFields};
+use crate::handler::{FromRequest, IntoResponse, Media, Request, RequestSpec, Response};
 use crate::operations::{Operation, OperationBuilder, operation};
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// The largest report of a visit.
+/// Maximum size of a reported visit.
 const REPORT_BYTES_MAX: usize = 8 << 10;
-/// Addresses of pages are looked at so far.
+/// URLs are truncated to this many characters.
 const URL_CHARS_MAX: usize = 2_000;
-/// The longest of the other texts.
+/// Other texts are truncated to this many characters.
 const TEXT_CHARS_MAX: usize = 300;
-/// A user agent longer than this is cut.
 const USER_AGENT_CHARS_MAX: usize = 512;
-/// For how long a browser need not ask again whether it may tell, in seconds.
+/// Cache lifetime of the preflight response in browsers, in seconds.
 const PREFLIGHT_MAX_AGE_S: &str = "86400";
 
-/// What browsers can ask.
+/// The operations for browsers.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    let of = |method, path, id, summary| -> OperationBuilder {
+    let entry = |method, path, id, summary| -> OperationBuilder {
         operation(method, path, id).about("affiliate_visits", summary)
     };
     let (get, post) = (Method::GET, Method::POST);
     let mut all = vec![
-        of(get.clone(), "/stx.js", "get_affiliate_script", "The browser script of affiliate programs")
+        entry(get.clone(), "/stx.js", "get_affiliate_script", "The browser script of affiliate programs")
             .public(script::get),
-        of(post.clone(), "/affiliate/visits", "tell_affiliate_visit", "Tell of a visit; the script does")
+        entry(post.clone(), "/affiliate/visits", "tell_affiliate_visit", "Record a visit (called by the script)")
             .errors(&[ErrorCode::FORBIDDEN, ErrorCode::RATE_LIMIT_EXCEEDED])
             .public(record_visit),
-        of(post.clone(), "/affiliate/signups", "tell_affiliate_signup", "Tell that a referred visitor signed up")
-            .public(people::report_sign_up),
-        of(post, "/affiliate/identify", "tell_affiliate_person", "Tell who a referred visitor is")
-            .public(people::report_identity),
-        of(get, "/r/{token}", "follow_affiliate_link", "A partner's link without a script: 302 to where it leads")
-            .public(redirect::follow),
+        entry(post.clone(), "/affiliate/signups", "tell_affiliate_signup", "Record the sign-up of a referred visitor")
+            .public(signups::report_sign_up),
+        entry(post, "/affiliate/identify", "tell_affiliate_person", "Record the identity of a referred visitor")
+            .public(signups::report_identity),
+        entry(
+            get,
+            "/r/{token}",
+            "follow_affiliate_link",
+            "Follow a partner's link without the script (302 to its destination)",
+        )
+        .public(redirect::follow),
     ];
     for (path, id) in [
         ("/affiliate/visits", "may_tell_affiliate_visit"),
         ("/affiliate/signups", "may_tell_affiliate_signup"),
         ("/affiliate/identify", "may_tell_affiliate_person"),
     ] {
-        let asks = of(Method::OPTIONS, path, id, "What a browser asks before it sends JSON from another site");
+        let asks = entry(Method::OPTIONS, path, id, "CORS preflight");
         all.push(asks.public(answer_preflight));
     }
     all
 }
 
-/// Who asks, as far as that matters to what browsers tell.
+/// Properties of the client that decide whether a report is accepted.
 #[derive(Debug, Clone)]
 struct BrowserClient {
     origin: Option<String>,
@@ -111,22 +116,21 @@ impl BrowserClient {
         }
     }
 
-    /// Whether it is none of a person's: a crawler, or a page that is fetched before anybody looks at it. A program that
-    /// somebody runs is theirs.
+    /// Returns whether the request is a crawler's or a prefetch. Other programs count as used by a person.
     fn is_bot(&self) -> bool {
         let from = self.client_ip.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        self.is_prefetch || machine::is_crawler(&self.user_agent, from)
+        self.is_prefetch || bot_detection::is_crawler(&self.user_agent, from)
     }
 
-    /// Whether a page of the program asks. What is no page has no origin.
+    /// Returns whether the request's origin belongs to the program. Clients other than browsers send no origin.
     fn is_from_program_page(&self, program: &AffiliateProgram) -> bool {
         let settings = &program.settings;
         self.origin
             .as_ref()
-            .is_none_or(|origin| origin::is_allowed(origin, &settings.allowed_origins, &settings.website_url))
+            .is_none_or(|origin| web_origin::is_allowed(origin, &settings.allowed_origins, &settings.website_url))
     }
 
-    /// The header fields by which a browser lets the page see the answer.
+    /// CORS headers that let the page read the response.
     fn cors_headers(&self, is_allowed: bool) -> Vec<(HeaderName, HeaderValue)> {
         let mut headers = vec![(VARY, HeaderValue::from_static("Origin"))];
         let origin = self.origin.as_deref().filter(|_| is_allowed);
@@ -136,7 +140,7 @@ impl BrowserClient {
     }
 }
 
-/// The fields of a report: texts, cut to what is looked at.
+/// Reads the text fields of a report, truncated to their maximum length.
 struct ReportReader<'a>(ObjectFields<'a>, FieldDiagnostics);
 
 impl<'a> ReportReader<'a> {
@@ -146,7 +150,7 @@ impl<'a> ReportReader<'a> {
         Ok(Self(given, notes))
     }
 
-    /// A text; empty when it is left out.
+    /// Reads a text; empty if absent or null.
     fn read_text(&mut self, name: &'static str, chars_max: usize) -> String {
         if self.0.is_null(name) {
             return String::new();
@@ -165,14 +169,14 @@ impl<'a> ReportReader<'a> {
     }
 }
 
-/// The schema of a text that browsers send, cut where it is too long.
+/// Schema of a nullable text that is truncated.
 fn truncated_text_schema(description: &str) -> Value {
     let mut schema = schema::string(description);
     schema::allow_null(&mut schema);
     schema
 }
 
-/// A visit that is told.
+/// Body of `POST /affiliate/visits`.
 #[derive(Debug)]
 pub struct ReportReferralVisit {
     caller: BrowserClient,
@@ -182,7 +186,7 @@ pub struct ReportReferralVisit {
     url: String,
     referrer: String,
     sub_id: String,
-    /// For which domain the server is to set cookies: it is asked below the site's own address.
+    /// Domain for which the server sets cookies. Requires that the endpoint is called below the website's own host.
     domain: String,
 }
 
@@ -194,19 +198,26 @@ impl FromRequest for ReportReferralVisit {
         let body = schemas.component("TellAffiliateVisit", |_| {
             let fields = [
                 ("key", schema::string("The program's publishable key (`pk_…`)")),
-                ("token", schema::string("What the link brought: its token, or a visit's id (`vis_…`)")),
-                ("param", truncated_text_schema("The query parameter that brought it; `stx_ref` hands a visit over")),
+                ("token", schema::string("The link's token, or a visit's id (`vis_…`)")),
+                (
+                    "param",
+                    truncated_text_schema(
+                        "The query parameter that carried the token; `stx_ref` carries a visit's id from another site",
+                    ),
+                ),
                 ("visitor", truncated_text_schema("The cookie `stx_vid`: 8 to 64 letters, digits, `.`, `_` and `-`")),
-                ("url", truncated_text_schema("The page's address")),
-                ("referrer", truncated_text_schema("The address of the page before")),
-                ("sub_id", truncated_text_schema("The partner's own tag; 100 characters count")),
+                ("url", truncated_text_schema("The page's URL")),
+                ("referrer", truncated_text_schema("The URL of the referring page")),
+                ("sub_id", truncated_text_schema("The partner's own tag; at most 100 characters are stored")),
                 (
                     "domain",
-                    truncated_text_schema("For which domain cookies are to be set; only below the site's address"),
+                    truncated_text_schema(
+                        "The domain to set cookies for; only if this endpoint is called below the site's host",
+                    ),
                 ),
             ];
             let mut visit =
-                schema::object_with("A visit by a partner's link; without `key` and `token` it is none", &[], fields);
+                schema::object_with("A visit by a partner's link; ignored without `key` and `token`", &[], fields);
             visit["examples"] = json!([{
                 "key": "pk_5f1d2c3b4a5968778695a4b3c2d1e0f0", "token": "ada", "param": "via",
                 "visitor": "5f1d2c3b4a5968778695a4b3c2d1e0f0", "url": "https://shop.example/?via=ada",
@@ -214,7 +225,7 @@ impl FromRequest for ReportReferralVisit {
             }]);
             visit
         });
-        let origin = schema::header_parameter("Origin", "Where the page comes from; browsers say it");
+        let origin = schema::header_parameter("Origin", "The page's origin; set by browsers");
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, parameters: vec![origin] }
     }
 
@@ -227,7 +238,7 @@ impl FromRequest for ReportReferralVisit {
         } else {
             PartnerLinkToken::parse(&token).ok().map(VisitSource::Link)
         };
-        let told = Self {
+        let parsed = Self {
             caller: BrowserClient::from_request(call),
             key: report.read_text("key", TEXT_CHARS_MAX),
             hint: brought,
@@ -238,21 +249,21 @@ impl FromRequest for ReportReferralVisit {
             domain: report.read_text("domain", TEXT_CHARS_MAX),
         };
         report.finish()?;
-        Ok(told)
+        Ok(parsed)
     }
 }
 
 fn rate_limited_problem(standing: RateLimitStatus) -> Problem {
-    let problem = Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Too many visits; tell of them later");
+    let problem = Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Too many visits; retry later");
     problem.with_header(RETRY_AFTER, standing.reset_s.max(1).to_string())
 }
 
 /// `POST /affiliate/visits`.
 ///
 /// # Errors
-/// It is another site's page; too often; the store cannot be used.
-pub async fn record_visit(room: Arc<AppState>, told: ReportReferralVisit) -> Result<VisitResponse, Problem> {
-    let ReportReferralVisit { caller, key, hint: brought, visitor, url, referrer, sub_id, domain } = told;
+/// The page's origin is not allowed; a rate limit is exceeded; the store cannot be used.
+pub async fn record_visit(room: Arc<AppState>, report: ReportReferralVisit) -> Result<VisitResponse, Problem> {
+    let ReportReferralVisit { caller, key, hint: brought, visitor, url, referrer, sub_id, domain } = report;
     let now = room.intake.clock().now();
     room.click_limits.check_address(caller.client_ip, now).map_err(rate_limited_problem)?;
     let found = room.affiliate.find_program_by_key(&key).await;
@@ -260,7 +271,7 @@ pub async fn record_visit(room: Arc<AppState>, told: ReportReferralVisit) -> Res
         return Ok(VisitResponse::none(caller.cors_headers(false)));
     };
     if !caller.is_from_program_page(&program) {
-        let text = "Visits are told by pages of the program's `allowed_origins`";
+        let text = "The page's origin is not in the program's `allowed_origins`";
         return Err(Problem::new(ErrorCode::FORBIDDEN, text).with_header(VARY, "Origin".to_owned()));
     }
     let headers = caller.cors_headers(true);
@@ -271,20 +282,20 @@ pub async fn record_visit(room: Arc<AppState>, told: ReportReferralVisit) -> Res
     let arrival = VisitRequest { brought, visitor, url, referrer, sub_id: Some(sub_id), from: caller.client_ip };
     match room.affiliate.capture(program.account, &arrival).await {
         Ok(Some(captured)) => {
-            let for_cookies = caller.origin.as_deref().filter(|origin| origin::can_set_cookie(&domain, origin));
+            let for_cookies = caller.origin.as_deref().filter(|origin| web_origin::can_set_cookie(&domain, origin));
             let cookies = for_cookies.map(|origin| (domain.as_str(), origin.starts_with("https:")));
             Ok(VisitResponse::from_capture(&captured, headers).with_cookies(cookies, arrival.visitor.as_deref(), now))
         }
         Ok(None) => Ok(VisitResponse::none(headers)),
         Err(AffiliateError::Conflict(ConflictReason::TooManyClicks)) => {
-            Err(Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Too many visits today")
+            Err(Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Too many visits today; retry later")
                 .with_header(RETRY_AFTER, "3600".to_owned()))
         }
         Err(refusal) => Err(refusal_problem(&room, refusal)),
     }
 }
 
-/// What a browser asks before it sends JSON (Fetch, "CORS-preflight"). Whose the page is, is judged with what it sends.
+/// A CORS preflight request (Fetch, "CORS-preflight fetch"). The origin itself is checked with the actual request.
 #[derive(Debug)]
 pub struct CorsPreflight(BrowserClient);
 
@@ -298,7 +309,7 @@ impl FromRequest for CorsPreflight {
     }
 }
 
-/// It may be sent.
+/// The preflight response.
 #[derive(Debug)]
 pub struct PreflightResponse(Vec<(HeaderName, HeaderValue)>);
 
@@ -307,7 +318,7 @@ impl IntoResponse for PreflightResponse {
     const STATUS: StatusCode = StatusCode::NO_CONTENT;
 
     fn describe(_: &mut Schemas) -> Value {
-        json!({"type": "string", "maxLength": 0, "examples": [""], "description": "Nothing"})
+        json!({"type": "string", "maxLength": 0, "examples": [""], "description": "An empty body"})
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
@@ -334,6 +345,6 @@ pub async fn answer_preflight(
     _: Arc<AppState>,
     CorsPreflight(caller): CorsPreflight,
 ) -> Result<PreflightResponse, Problem> {
-    let has_origin = caller.origin.as_deref().is_some_and(|one| origin::normalize(one).is_some());
+    let has_origin = caller.origin.as_deref().is_some_and(|one| web_origin::normalize(one).is_some());
     Ok(PreflightResponse(caller.cors_headers(has_origin)))
 }

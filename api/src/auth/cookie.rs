@@ -1,17 +1,16 @@
-//! The session's cookie (RFC 6265).
+//! The session cookie (RFC 6265).
 //!
-//! `__Host-` before its name has browsers take it only as it is set here: by this host, for this host
-//! alone, over TLS (or on localhost). Scripts cannot read it, and other sites' pages do not make
-//! browsers send it with what changes anything (`SameSite=Lax`).
+//! The prefix `__Host-` makes browsers accept the cookie only from this host, for this host, and over TLS (or on
+//! localhost). Scripts cannot read it (`HttpOnly`). Browsers do not send it with state-changing requests from other
+//! sites (`SameSite=Lax`).
 
 use http::HeaderMap;
 use http::header::{COOKIE, HeaderValue};
 use mail::user::{SESSION_AGE_MAX, SessionToken};
 
-/// Its name.
 pub const NAME: &str = "__Host-postrider_session";
 
-/// The token in a request's cookies; none when there is none that could be one.
+/// The session token in the request's cookies; `None` if no cookie has a well-formed token.
 #[must_use]
 pub fn token(headers: &HeaderMap) -> Option<SessionToken> {
     headers
@@ -23,19 +22,18 @@ pub fn token(headers: &HeaderMap) -> Option<SessionToken> {
         .find_map(SessionToken::parse)
 }
 
-/// `name=value`.
 #[must_use]
 pub fn cookie_pair(token: &SessionToken) -> String {
     format!("{NAME}={}", token.text())
 }
 
-/// What sets it. The server knows when the session ends; the browser keeps it until it must have.
+/// The `Set-Cookie` header of a new session. The server enforces the session's end; `Max-Age` is only an upper bound.
 #[must_use]
 pub fn set_cookie(token: &SessionToken) -> Option<HeaderValue> {
     set_cookie_field(&token.text(), SESSION_AGE_MAX.as_secs())
 }
 
-/// What takes it away.
+/// The `Set-Cookie` header that removes the cookie.
 #[must_use]
 pub fn clear_cookie() -> Option<HeaderValue> {
     set_cookie_field("", 0)
@@ -55,7 +53,7 @@ mod tests {
     use mail::user::{User, UserRole};
 
     #[test]
-    fn it_is_found_among_others() {
+    fn the_session_cookie_is_found_among_others() {
         let user = User {
             id: UserId::from_bytes([1; 16]),
             account: AccountId::from_bytes([2; 16]),

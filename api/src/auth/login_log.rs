@@ -1,7 +1,7 @@
-//! WARN lines for logins that failed, with the client's address.
+//! Logs failed logins at WARN with the client's address.
 //!
-//! A wrong password is always logged: how often one can be tried is bounded (throttle.rs). Whoever has no key can send
-//! a thousand unknown ones a second, so of those ten lines a minute are logged, and the number of those left out.
+//! A wrong password is always logged, because throttle.rs bounds how often one can be tried. Unknown keys can arrive by
+//! the thousand per second: of each kind ten lines a minute are logged, with the number of lines left out.
 
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
@@ -36,14 +36,13 @@ impl LoginKind {
     }
 }
 
-/// How many failed logins were logged lately.
 #[derive(Debug, Default)]
 pub(crate) struct LoginLog {
     limits: Mutex<[LogLimit; LoginKind::COUNT]>,
 }
 
 impl LoginLog {
-    /// Logs a login that failed; at most ten of a kind in a minute.
+    /// Logs a failed login; at most ten per kind and minute.
     pub(crate) fn failed(&self, kind: LoginKind, from: Option<IpAddr>, reason: &'static str, now: Timestamp) {
         let since_1970 = Duration::from_millis(u64::try_from(now.as_millisecond()).unwrap_or(0));
         let left_out = {
@@ -61,7 +60,7 @@ impl LoginLog {
     }
 }
 
-/// Logs a wrong password of the dashboard. The address that was given is masked unless `[log] addresses` is on.
+/// Logs a wrong password of the dashboard. The address is masked unless `[log] addresses` is on.
 pub(crate) fn wrong_password(from: Option<IpAddr>, user: &str) {
     tracing::warn!(ip = from.map(tracing::field::display), by = "password", user, "authentication failed");
 }

@@ -1,10 +1,10 @@
-//! The session that a call comes with, shown and ended; and the other sessions of its user.
+//! The current session and the user's other sessions: show, list and end them.
 
 use std::sync::Arc;
 
 use mail::id::SessionId;
 use mail::user::UserSession;
-use queue::people::UserService;
+use queue::users::UserService;
 use serde::Serialize;
 use serde_json::Value;
 use store::access::SignedInUser;
@@ -12,12 +12,12 @@ use store::engine::Batch;
 
 use super::view::{SessionResponse, SessionView, WithSessionCookie};
 use super::{cookie, user_error_problem};
-use crate::call::{FromRequest, NoInput, Request, RequestSpec};
-use crate::done::OkResponse;
 use crate::emails::view::JsonTimestamp;
+use crate::handler::{FromRequest, NoInput, Request, RequestSpec};
+use crate::ok_response::OkResponse;
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
 /// `POST /auth/sign-out`.
 ///
@@ -42,11 +42,11 @@ pub async fn get(_: Arc<AppState>, who: SignedInUser, _: NoInput) -> Result<Sess
     Ok(SessionResponse { session: SessionView::from_session(who.session(), who.user(), who.token()) })
 }
 
-/// A session in the list of its user's.
+/// A session in the list of the user's sessions.
 #[derive(Debug, Serialize)]
 struct SessionListItem {
     id: SessionId,
-    /// The one that asks.
+    /// Whether this session authenticates the request.
     current: bool,
     method: Option<&'static str>,
     ip: Option<String>,
@@ -71,7 +71,7 @@ impl SessionListItem {
     }
 }
 
-/// A user's sessions: they are few.
+/// All sessions of a user; there are few, so there is one page.
 #[derive(Debug, Serialize)]
 pub struct SessionList {
     sessions: Vec<SessionListItem>,
@@ -82,18 +82,18 @@ pub struct SessionList {
 impl ToSchema for SessionList {
     fn schema(schemas: &mut Schemas) -> Value {
         let session = schemas.component("ListedSession", |_| {
-            let by = "By what they signed in: `password`, `link` or `operator`; null for sessions of older versions";
+            let by = "How the user signed in: `password`, `link` or `operator`; null for sessions of older versions";
             schema::object(
                 "A session of the user",
                 [
                     ("id", schema::string("`ses_…`")),
-                    ("current", schema::boolean("The session that asks")),
+                    ("current", schema::boolean("Whether this is the session of the request")),
                     ("method", schema::nullable_string(by)),
-                    ("ip", schema::nullable_string("From where they signed in")),
-                    ("user_agent", schema::nullable_string("What the browser said it is, at most 200 characters")),
-                    ("created_at", schema::time("When they signed in")),
+                    ("ip", schema::nullable_string("The IP address at sign-in")),
+                    ("user_agent", schema::nullable_string("The browser's `User-Agent`, at most 200 characters")),
+                    ("created_at", schema::time("When the user signed in")),
                     ("last_used_at", schema::nullable_time("When it was last used, to the hour")),
-                    ("expires_at", schema::time("When it ends unless it is used")),
+                    ("expires_at", schema::time("When the session ends unless it is used")),
                 ],
             )
         });
@@ -113,7 +113,7 @@ pub async fn list(room: Arc<AppState>, who: SignedInUser, _: NoInput) -> Result<
     Ok(SessionList { sessions, has_more: false, next_cursor: None })
 }
 
-/// One of the user's sessions.
+/// Path of a session.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionPath(SessionId);
 
@@ -128,10 +128,10 @@ impl FromRequest for SessionPath {
     }
 }
 
-/// `DELETE /auth/sessions/{id}`: one of the user's own.
+/// `DELETE /auth/sessions/{id}`: ends one of the user's own sessions.
 ///
 /// # Errors
-/// No such session of this user.
+/// The user has no such session.
 pub async fn end(room: Arc<AppState>, who: SignedInUser, SessionPath(id): SessionPath) -> Result<OkResponse, Problem> {
     let (user, store) = (who.user(), room.intake.store());
     let found = store::session::list_by_user(store, user.account, user.id).await?;
@@ -142,7 +142,6 @@ pub async fn end(room: Arc<AppState>, who: SignedInUser, SessionPath(id): Sessio
     Ok(OkResponse::OK)
 }
 
-/// How many sessions ended.
 #[derive(Debug, Serialize)]
 pub struct EndSessionsResponse {
     ok: bool,
@@ -152,14 +151,14 @@ pub struct EndSessionsResponse {
 impl ToSchema for EndSessionsResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let ok = serde_json::json!({"type": "boolean", "const": true});
-        let ended = schema::count("Other sessions of the user that ended");
+        let ended = schema::count("Number of other sessions of the user that were ended");
         schemas.component("SessionsEnded", |_| {
-            schema::object("Other sessions ended", [("ok", ok), ("sessions_ended", ended)])
+            schema::object("Other sessions were ended", [("ok", ok), ("sessions_ended", ended)])
         })
     }
 }
 
-/// `DELETE /auth/sessions`: all of the user's but the one that asks.
+/// `DELETE /auth/sessions`: ends all sessions of the user except the current one.
 ///
 /// # Errors
 /// The store cannot be written.

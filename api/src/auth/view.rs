@@ -1,4 +1,4 @@
-//! Users and sessions as they are shown, and the answer that carries a session's cookie.
+//! JSON objects of users and sessions, and the response that sets the session cookie.
 
 use bytes::Bytes;
 use http::header::{HeaderValue, SET_COOKIE};
@@ -6,12 +6,11 @@ use mail::user::{SessionToken, User, UserRole, UserSession};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::call::{CookiePolicy, IntoResponse, Response};
 use crate::emails::view::JsonTimestamp;
+use crate::handler::{CookiePolicy, IntoResponse, Response};
 use crate::problem::Problem;
 use crate::schema::{self, Schemas, ToSchema};
 
-/// A user as they are shown.
 #[derive(Debug, Serialize)]
 pub struct UserView {
     id: mail::id::UserId,
@@ -23,7 +22,6 @@ pub struct UserView {
 }
 
 impl UserView {
-    /// What is shown of a user.
     #[must_use]
     pub fn from_user(user: &User) -> Self {
         Self {
@@ -41,24 +39,27 @@ impl ToSchema for UserView {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.component("User", |_| {
             schema::object(
-                "Somebody who may sign in",
+                "A user who can sign in",
                 [
                     ("id", schema::string("`user_…`")),
-                    ("email", schema::string("Their address")),
-                    ("role", schema::string_enum(&["owner", "member"], "What they may do")),
+                    ("email", schema::string("The user's email address")),
+                    ("role", schema::string_enum(&["owner", "member"], "The role")),
                     (
                         "status",
-                        schema::string_enum(&["invited", "active"], "Whether they have accepted the invitation"),
+                        schema::string_enum(&["invited", "active"], "Whether the user has accepted the invitation"),
                     ),
-                    ("has_password", schema::boolean("Else they sign in by a mailed link")),
-                    ("created_at", schema::time("When they were invited")),
+                    (
+                        "has_password",
+                        schema::boolean("Whether a password is set; users without one sign in by a mailed link"),
+                    ),
+                    ("created_at", schema::time("When the user was invited")),
                 ],
             )
         })
     }
 }
 
-/// A session as its user sees it.
+/// The current session, with its CSRF token.
 #[derive(Debug, Serialize)]
 pub struct SessionView {
     id: mail::id::SessionId,
@@ -82,7 +83,6 @@ impl SessionView {
     }
 }
 
-/// One session.
 #[derive(Debug, Serialize)]
 pub struct SessionResponse {
     pub(super) session: SessionView,
@@ -93,14 +93,17 @@ impl ToSchema for SessionResponse {
         let user = UserView::schema(schemas);
         let session = schemas.component("Session", |_| {
             schema::object(
-                "A session; its cookie comes in `set-cookie`",
+                "A session; its cookie is sent in `set-cookie`",
                 [
                     ("id", schema::string("`ses_…`")),
-                    ("account_id", schema::string("To which account")),
+                    ("account_id", schema::string("The account's id")),
                     ("user", user),
-                    ("csrf_token", schema::string("For `x-csrf-token` of all calls other than GET")),
-                    ("created_at", schema::time("When they signed in")),
-                    ("expires_at", schema::time("When it ends unless it is used")),
+                    (
+                        "csrf_token",
+                        schema::string("The value of `x-csrf-token` that requests other than GET must send"),
+                    ),
+                    ("created_at", schema::time("When the user signed in")),
+                    ("expires_at", schema::time("When the session ends unless it is used")),
                 ],
             )
         });
@@ -108,7 +111,7 @@ impl ToSchema for SessionResponse {
     }
 }
 
-/// An answer that changes the session's cookie.
+/// A response that sets or clears the session cookie.
 #[derive(Debug)]
 pub struct WithSessionCookie<T> {
     pub(super) reply: T,

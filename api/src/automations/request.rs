@@ -1,18 +1,18 @@
-//! What a client says of an automation: the bodies of `POST /automations` and `POST /automations/{id}`.
+//! Bodies of `POST /automations` and `POST /automations/{id}`.
 
-use mail::automation::read::{self, ParseNotes as ReadNotes};
+use mail::automation::parse::{self, ParseNotes as ReadNotes};
 use mail::automation::{AutomationDefinition, DEFINITION_BYTES_MAX, NAME_BYTES_MAX};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::AutomationPath;
 use super::view::{steps_schema, trigger_schema};
-use crate::call::{FromRequest, Media, Request, RequestSpec};
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use crate::handler::{FromRequest, Media, Request, RequestSpec};
 use crate::problem::Problem;
 use crate::schema::{self, Schemas};
 
-/// A definition, at twice its size in JSON, and the rest.
+/// Twice the size of a definition, because JSON escapes it, plus the other fields.
 pub const REQUEST_BYTES_MAX: usize = 2 * DEFINITION_BYTES_MAX + (64 << 10);
 
 const NAMES: FieldNames = FieldNames {
@@ -20,25 +20,22 @@ const NAMES: FieldNames = FieldNames {
     foreign: &[("Name", "name"), ("Trigger", "trigger"), ("Steps", "steps"), ("Action", "action")],
 };
 
-/// A new automation.
 #[derive(Debug)]
 pub struct CreateAutomation {
-    /// Its name.
     pub name: String,
-    /// What it does.
     pub definition: AutomationDefinition,
 }
 
-/// What is to be done with an automation.
+/// An action on an automation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AutomationAction {
-    /// Events start runs.
+    /// Events start new runs.
     Activate,
-    /// No new runs; those that there are hold.
+    /// Events start no new runs; existing runs pause.
     Pause,
-    /// It is over.
+    /// Events start no new runs; existing runs are cancelled.
     Archive,
-    /// All its runs are ended.
+    /// All runs are cancelled.
     CancelRuns,
 }
 
@@ -56,29 +53,25 @@ impl AutomationAction {
     }
 }
 
-/// A change of an automation.
 #[derive(Debug)]
 pub enum AutomationChange {
-    /// Something is to be done with it.
     Act(AutomationAction),
-    /// It is to be another.
     Edit(Box<AutomationEdit>),
 }
 
-/// What is to be another.
+/// The fields to change; `None` leaves a field unchanged.
 #[derive(Debug)]
 pub struct AutomationEdit {
-    /// The name.
     pub name: Option<String>,
     trigger: Option<Value>,
     steps: Option<Value>,
 }
 
 impl AutomationEdit {
-    /// The definition as it is then.
+    /// The definition with the changes applied.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The errors of the new definition by field.
     pub fn apply(&self, before: &AutomationDefinition) -> Result<AutomationDefinition, Problem> {
         let before = before.to_json();
         let mut notes = FieldDiagnostics::default();
@@ -89,10 +82,10 @@ impl AutomationEdit {
     }
 }
 
-/// Reads a definition; what nobody knows of it is a warning.
+/// Parses a definition; unknown fields become warnings.
 fn read_definition(trigger: &Value, steps: &Value, notes: &mut FieldDiagnostics) -> Option<AutomationDefinition> {
     let mut found = ReadNotes::default();
-    let definition = read::parse_definition(trigger, steps, &mut found);
+    let definition = parse::parse_definition(trigger, steps, &mut found);
     for (field, text) in found.errors {
         notes.errors.add(&field, text);
     }
@@ -108,7 +101,7 @@ fn parse_name(value: &RawValue) -> Result<String, String> {
 }
 
 fn json_field(given: &ObjectFields<'_>, field: &str) -> Option<Value> {
-    given.value(field).and_then(|raw| mail::number::parse(raw.get()).ok())
+    given.value(field).and_then(|raw| mail::raw_number::parse(raw.get()).ok())
 }
 
 fn report_warnings(call: &Request, notes: &mut FieldDiagnostics) {
@@ -166,7 +159,7 @@ impl FromRequest for CreateAutomation {
 }
 
 fn name_schema() -> Value {
-    json!({"type": "string", "maxLength": NAME_BYTES_MAX, "description": "Its name, for people"})
+    json!({"type": "string", "maxLength": NAME_BYTES_MAX, "description": "The name"})
 }
 
 impl FromRequest for (AutomationPath, AutomationChange) {
@@ -176,10 +169,10 @@ impl FromRequest for (AutomationPath, AutomationChange) {
         let (trigger, steps) = (trigger_schema(schemas), steps_schema(schemas));
         let body = schemas.component("UpdateAutomation", |_| {
             let mut body = schema::object_with(
-                "An `action`, or what is to be changed",
+                "An `action`, or the fields to change",
                 &[],
                 [
-                    ("action", schema::string_enum(AutomationAction::WORDS, "What is to be done with it")),
+                    ("action", schema::string_enum(AutomationAction::WORDS, "The action to perform")),
                     ("name", name_schema()),
                     ("trigger", trigger),
                     ("steps", steps),
@@ -206,12 +199,13 @@ impl FromRequest for (AutomationPath, AutomationChange) {
         let edit = AutomationEdit { name, trigger: json_field(&given, "trigger"), steps: json_field(&given, "steps") };
         let edits = ["name", "trigger", "steps"].iter().any(|field| given.is_present_or_misnamed(field));
         if given.is_present_or_misnamed("action") && edits {
-            notes.errors.add("action", "is one thing, a change of the definition another: ask for one of them");
+            notes.errors.add("action", "cannot be combined with name, trigger or steps");
         } else if !given.is_present_or_misnamed("action") && !edits {
-            notes.errors.add("action", "is required, or one of name, trigger and steps");
+            notes.errors.add("action", "is required unless name, trigger or steps is given");
         }
         if let (Some(trigger), Some(steps)) = (&edit.trigger, &edit.steps) {
-            // Said before anything is looked up; else what was there decides.
+            // With both parts given, the definition is validated before the automation is read; otherwise the stored
+            // part is needed.
             let _whole = read_definition(trigger, steps, &mut notes);
         }
         report_warnings(call, &mut notes);
@@ -223,10 +217,10 @@ impl FromRequest for (AutomationPath, AutomationChange) {
     }
 }
 
-/// A copy of an automation.
+/// Body of `POST /automations/{id}/duplicate`.
 #[derive(Debug)]
 pub struct DuplicateAutomation {
-    /// Its name; made of the other's where none is given.
+    /// Derived from the original's name if absent.
     pub name: Option<String>,
 }
 
@@ -235,7 +229,7 @@ impl FromRequest for (AutomationPath, DuplicateAutomation) {
     const MEDIA: Media = Media::OptionalJson;
 
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let body = schema::object_with("A copy", &[], [("name", name_schema())]);
+        let body = schema::object_with("Options of the copy", &[], [("name", name_schema())]);
         let parameters = vec![AutomationPath::parameter()];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }

@@ -1,4 +1,4 @@
-//! Runs of automations, step by step.
+//! Runs of automations: list, show with steps, cancel.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use mail::automation::run::RunStatus;
 use mail::id::RunId;
 use serde_json::json;
 use store::access::Tenant;
-use store::run::RunFilter;
+use store::automation_run::RunFilter;
 
 use super::view::{AutomationRunList, AutomationRunResponse, AutomationRunView};
 use super::{AutomationPath, find};
-use crate::call::{FromRequest, Request, RequestSpec};
-use crate::page::{self, KIND_RUN, PageParameters};
+use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::paging::{self, KIND_RUN, PageParameters};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// The longest that is looked for.
+/// Maximum length of a person filter.
 const PERSON_BYTES_MAX: usize = 1_024;
 
-/// What `GET /automations/{id}/runs` takes.
+/// Query of `GET /automations/{id}/runs`.
 #[derive(Debug)]
 pub struct ListAutomationRuns {
     page: PageParameters,
@@ -31,22 +31,22 @@ impl FromRequest for (AutomationPath, ListAutomationRuns) {
         let text = |name: &str, text: &str| schema::query_parameter(name, text, json!({"type": "string"}));
         let mut parameters = vec![AutomationPath::parameter()];
         parameters.extend(PageParameters::parameters());
-        let words = format!("Only these: {}; several with commas", RunStatus::WORDS.join(", "));
+        let words = format!("Only these values: {}; several separated by commas", RunStatus::WORDS.join(", "));
         parameters.push(text("status", &words));
-        parameters.push(text("email", "Only those of this person, by address"));
-        parameters.push(text("user_id", "Only those of this person, by the product's own id"));
+        parameters.push(text("email", "Filter by the person's email address"));
+        parameters.push(text("user_id", "Filter by the person's `user_id` in the product"));
         RequestSpec { parameters, ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = page::parse_query(&call.query)?;
-        let person = |name: &str| match page::single_value(&parameters, name)? {
+        let parameters = paging::parse_query(&call.query)?;
+        let person = |name: &str| match paging::single_value(&parameters, name)? {
             Some(text) if text.len() > PERSON_BYTES_MAX => {
                 Err(Problem::field(name, format!("is longer than {PERSON_BYTES_MAX} bytes")))
             }
             text => Ok(text.map(str::to_owned)),
         };
-        let statuses = page::parse_words(&call.query, "status", RunStatus::WORDS, RunStatus::from_word)?;
+        let statuses = paging::parse_words(&call.query, "status", RunStatus::WORDS, RunStatus::from_word)?;
         let filter = RunFilter { statuses, user_id: person("user_id")?, email: person("email")? };
         Ok((
             AutomationPath::from_request(call),
@@ -58,17 +58,17 @@ impl FromRequest for (AutomationPath, ListAutomationRuns) {
 /// `GET /automations/{id}/runs`.
 ///
 /// # Errors
-/// No such automation; the cursor is none of this list's.
+/// The automation does not exist; the cursor is invalid.
 pub async fn list(
     room: Arc<AppState>,
     tenant: Tenant,
-    (of, ListAutomationRuns { page, filter }): (AutomationPath, ListAutomationRuns),
+    (path, ListAutomationRuns { page, filter }): (AutomationPath, ListAutomationRuns),
 ) -> Result<AutomationRunList, Problem> {
-    let automation = find(&room, &tenant, of).await?.automation;
+    let automation = find(&room, &tenant, path).await?.automation;
     let before = page.before_id(KIND_RUN)?.map(RunId::from_bytes);
     let about = (automation.account, automation.id);
-    let (runs, next) = store::run::list(room.intake.store(), about, &filter, (before, page.limit)).await?;
-    let next_cursor = next.map(|id| page::after_id(KIND_RUN, id.to_bytes()));
+    let (runs, next) = store::automation_run::list(room.intake.store(), about, &filter, (before, page.limit)).await?;
+    let next_cursor = next.map(|id| paging::after_id(KIND_RUN, id.to_bytes()));
     Ok(AutomationRunList {
         runs: runs.iter().map(AutomationRunView::from_run).collect(),
         has_more: next.is_some(),
@@ -76,7 +76,7 @@ pub async fn list(
     })
 }
 
-/// A run, named in the path.
+/// Path of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct AutomationRunPath(Option<RunId>);
 
@@ -98,28 +98,28 @@ fn run_not_found() -> Problem {
 /// `GET /automations/{id}/runs/{run}`.
 ///
 /// # Errors
-/// No such automation or run.
+/// The automation or the run does not exist.
 pub async fn get(
     room: Arc<AppState>,
     tenant: Tenant,
-    (of, AutomationRunPath(run)): (AutomationPath, AutomationRunPath),
+    (path, AutomationRunPath(run)): (AutomationPath, AutomationRunPath),
 ) -> Result<AutomationRunResponse, Problem> {
-    let automation = find(&room, &tenant, of).await?.automation;
+    let automation = find(&room, &tenant, path).await?.automation;
     let about = (automation.account, automation.id, run.ok_or_else(run_not_found)?);
-    let found = store::run::get(room.intake.store(), about).await?.ok_or_else(run_not_found)?;
+    let found = store::automation_run::get(room.intake.store(), about).await?.ok_or_else(run_not_found)?;
     Ok(AutomationRunResponse { run: AutomationRunView::from_run(&found.run) })
 }
 
-/// `POST /automations/{id}/runs/{run}/cancel`. A run that is over stays as it is.
+/// `POST /automations/{id}/runs/{run}/cancel`. A run that has ended is not changed.
 ///
 /// # Errors
-/// No such automation or run; the store cannot be written.
+/// The automation or the run does not exist; the store cannot be written.
 pub async fn cancel(
     room: Arc<AppState>,
     tenant: Tenant,
-    (of, AutomationRunPath(run)): (AutomationPath, AutomationRunPath),
+    (path, AutomationRunPath(run)): (AutomationPath, AutomationRunPath),
 ) -> Result<AutomationRunResponse, Problem> {
-    let automation = find(&room, &tenant, of).await?.automation;
+    let automation = find(&room, &tenant, path).await?.automation;
     let about = (automation.account, automation.id, run.ok_or_else(run_not_found)?);
     let run = room.intake.cancel_run(about).await?.ok_or_else(run_not_found)?;
     Ok(AutomationRunResponse { run: AutomationRunView::from_run(&run) })

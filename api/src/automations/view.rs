@@ -1,4 +1,4 @@
-//! Automations, their versions and their runs as clients see them (completions-email.md 2.12).
+//! JSON objects of automations, versions and runs (completions-email.md 2.12).
 
 use mail::automation::condition::Op;
 use mail::automation::definition::{Reentry, StepAction};
@@ -11,16 +11,15 @@ use serde_json::{Value, json};
 use crate::emails::view::JsonTimestamp;
 use crate::schema::{self, Schemas, ToSchema};
 
-/// An automation.
 #[derive(Debug, Serialize)]
 pub struct AutomationView {
     id: AutomationId,
     name: String,
     status: AutomationStatus,
     version: u32,
-    #[serde(serialize_with = "mail::number::serialize")]
+    #[serde(serialize_with = "mail::raw_number::serialize")]
     trigger: Value,
-    #[serde(serialize_with = "mail::number::serialize")]
+    #[serde(serialize_with = "mail::raw_number::serialize")]
     steps: Value,
     counts: RunCounts,
     created_at: JsonTimestamp,
@@ -29,7 +28,6 @@ pub struct AutomationView {
 }
 
 impl AutomationView {
-    /// What is shown of an automation by itself.
     #[must_use]
     pub fn from_automation(automation: &Automation, definition: &AutomationDefinition, counts: RunCounts) -> Self {
         let mut json = definition.to_json();
@@ -47,7 +45,7 @@ impl AutomationView {
         }
     }
 
-    /// What a list shows of it: without the bodies of emails, which may be large.
+    /// Drops the bodies of email steps, which may be large; for lists.
     #[must_use]
     pub fn without_bodies(mut self) -> Self {
         for step in self.steps.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -57,37 +55,30 @@ impl AutomationView {
     }
 }
 
-/// One automation, in answer to whatever changes or shows it.
 #[derive(Debug, Serialize)]
 pub struct AutomationResponse {
-    /// The automation.
     pub automation: AutomationView,
 }
 
-/// A page of automations.
 #[derive(Debug, Serialize)]
 pub struct AutomationList {
-    /// The automations, newest first.
     pub automations: Vec<AutomationView>,
-    /// Whether there are more.
     pub has_more: bool,
-    /// Where they begin.
+    /// `None` on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// A version.
 #[derive(Debug, Serialize)]
 pub struct AutomationVersionView {
     version: u32,
-    #[serde(serialize_with = "mail::number::serialize")]
+    #[serde(serialize_with = "mail::raw_number::serialize")]
     trigger: Value,
-    #[serde(serialize_with = "mail::number::serialize")]
+    #[serde(serialize_with = "mail::raw_number::serialize")]
     steps: Value,
     created_at: JsonTimestamp,
 }
 
 impl AutomationVersionView {
-    /// What is shown of a version.
     #[must_use]
     pub fn from_version(version: &AutomationVersion) -> Self {
         let mut json = version.definition.to_json();
@@ -96,14 +87,11 @@ impl AutomationVersionView {
     }
 }
 
-/// A page of versions.
 #[derive(Debug, Serialize)]
 pub struct AutomationVersionList {
-    /// The versions, newest first.
     pub versions: Vec<AutomationVersionView>,
-    /// Whether there are more.
     pub has_more: bool,
-    /// Where they begin.
+    /// `None` on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -125,7 +113,6 @@ struct RunWaitView {
     until: JsonTimestamp,
 }
 
-/// A run.
 #[derive(Debug, Serialize)]
 pub struct AutomationRunView {
     id: RunId,
@@ -149,13 +136,13 @@ pub struct AutomationRunView {
 }
 
 impl AutomationRunView {
-    /// What is shown of a run that an event started.
+    /// The view of a run that was started by an event.
     #[must_use]
     pub fn from_run(run: &AutomationRun) -> Self {
         Self::from_run_in_mode(run, RunMode::Live)
     }
 
-    /// What is shown of a run of any mode.
+    /// The view of a run in the given mode; a dry run passes its own mode.
     #[must_use]
     pub fn from_run_in_mode(run: &AutomationRun, mode: RunMode) -> Self {
         let steps = run.steps.iter().enumerate().map(|(index, step)| RunStepView {
@@ -192,60 +179,58 @@ impl AutomationRunView {
     }
 }
 
-/// One run.
 #[derive(Debug, Serialize)]
 pub struct AutomationRunResponse {
-    /// The run.
     pub run: AutomationRunView,
 }
 
-/// A page of runs.
 #[derive(Debug, Serialize)]
 pub struct AutomationRunList {
-    /// The runs, newest first.
     pub runs: Vec<AutomationRunView>,
-    /// Whether there are more.
     pub has_more: bool,
-    /// Where they begin.
+    /// `None` on the last page.
     pub next_cursor: Option<String>,
 }
 
 fn condition_schema(schemas: &mut Schemas) -> Value {
     schemas.component("AutomationCondition", |_| {
         let question = schema::object_with(
-            "A question",
+            "A comparison",
             &["field", "op"],
             [
-                ("field", schema::string("Of what: `event.data.plan`, `event.email`, `wait.received`")),
-                ("op", schema::string_enum(Op::WORDS, "What is asked")),
-                ("value", json!({"description": "What it is compared with; may be a reference"})),
+                ("field", schema::string("The field to compare: `event.data.plan`, `event.email`, `wait.received`")),
+                ("op", schema::string_enum(Op::WORDS, "The comparison operator")),
+                ("value", json!({"description": "The value to compare with; may be a reference"})),
             ],
         );
         let questions = |text: &str| schema::list(question.clone(), text);
         let mut condition = schema::object_with(
-            "Questions, all or any of which must hold",
+            "Comparisons of which all or any must be true",
             &[],
-            [("all", questions("All must hold")), ("any", questions("One must hold"))],
+            [("all", questions("All must be true")), ("any", questions("At least one must be true"))],
         );
         schema::allow_null_for_optional(&mut condition);
         condition
     })
 }
 
-/// The schema of a trigger.
+/// Schema of a trigger.
 #[must_use]
 pub fn trigger_schema(schemas: &mut Schemas) -> Value {
     let condition = condition_schema(schemas);
     schemas.component("AutomationTrigger", |_| {
         let mut trigger = schema::object_with(
-            "What starts a run",
+            "The trigger that starts a run",
             &["event"],
             [
-                ("event", schema::string("The event: `user.created`, or one of ours: `email.opened`")),
+                (
+                    "event",
+                    schema::string("The event name: your own (`user.created`) or the service's (`email.opened`)"),
+                ),
                 ("filter", condition),
-                ("cancel_on_events", schema::list(json!({"type": "string"}), "Events that end the person's runs")),
-                ("reentry", schema::string_enum(Reentry::WORDS, "Whether one person may have several runs")),
-                ("include_machine", schema::boolean("Opens and clicks by machines count as well")),
+                ("cancel_on_events", schema::list(json!({"type": "string"}), "Events that cancel the person's runs")),
+                ("reentry", schema::string_enum(Reentry::WORDS, "Whether a person can have several runs")),
+                ("include_machine", schema::boolean("Whether opens and clicks by machines trigger as well")),
             ],
         );
         schema::allow_null_for_optional(&mut trigger);
@@ -256,17 +241,17 @@ pub fn trigger_schema(schemas: &mut Schemas) -> Value {
     })
 }
 
-/// The schema of steps.
+/// Schema of the list of steps.
 #[must_use]
 pub fn steps_schema(schemas: &mut Schemas) -> Value {
     let step = schemas.component("AutomationStep", |_| {
         let mut step = schema::object_with(
-            "A step; its other fields follow from its type",
+            "A step; its other fields depend on its type",
             &["type"],
             [
-                ("type", schema::string_enum(StepAction::WORDS, "What it does")),
-                ("key", schema::string("By what other steps name it")),
-                ("name", schema::string("What people call it")),
+                ("type", schema::string_enum(StepAction::WORDS, "The step type")),
+                ("key", schema::string("Key by which other steps refer to this step")),
+                ("name", schema::string("The name")),
             ],
         );
         schema::allow_null_for_optional(&mut step);
@@ -274,7 +259,7 @@ pub fn steps_schema(schemas: &mut Schemas) -> Value {
         step["examples"] = json!([{"type": "delay", "duration": "2d4h"}]);
         step
     });
-    json!({"type": "array", "items": step, "maxItems": STEPS_MAX, "description": "What a run does, in order"})
+    json!({"type": "array", "items": step, "maxItems": STEPS_MAX, "description": "The steps of a run, in order"})
 }
 
 impl ToSchema for AutomationView {
@@ -282,27 +267,27 @@ impl ToSchema for AutomationView {
         let (trigger, steps) = (trigger_schema(schemas), steps_schema(schemas));
         schemas.component("Automation", |_| {
             let counts = schema::object(
-                "How many runs there are",
+                "Number of runs by status",
                 [
-                    ("running", schema::count("At a step")),
-                    ("waiting", schema::count("Waiting for a time or an event")),
-                    ("completed", schema::count("Ended well")),
-                    ("failed", schema::count("Ended by an error")),
-                    ("cancelled", schema::count("Ended from outside")),
+                    ("running", schema::count("Runs that execute a step")),
+                    ("waiting", schema::count("Runs that wait for a time or an event")),
+                    ("completed", schema::count("Runs that completed")),
+                    ("failed", schema::count("Runs that failed")),
+                    ("cancelled", schema::count("Runs that were cancelled")),
                 ],
             );
             schema::object(
                 "An automation",
                 [
-                    ("id", schema::string("Its id (`aut_…`)")),
-                    ("name", schema::string("Its name, for people")),
-                    ("status", schema::string_enum(AutomationStatus::WORDS, "Where it stands")),
+                    ("id", schema::string("The automation's id (`aut_…`)")),
+                    ("name", schema::string("The name")),
+                    ("status", schema::string_enum(AutomationStatus::WORDS, "The status")),
                     ("version", schema::count("The version that new runs follow")),
                     ("trigger", trigger),
                     ("steps", steps),
                     ("counts", counts),
                     ("created_at", schema::time("When it was created")),
-                    ("updated_at", schema::time("When anything of it was changed")),
+                    ("updated_at", schema::time("When it was last changed")),
                     ("activated_at", schema::nullable_time("When it was last activated")),
                 ],
             )
@@ -313,7 +298,7 @@ impl ToSchema for AutomationView {
 impl ToSchema for AutomationResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let automation = AutomationView::schema(schemas);
-        schema::object("One automation", [("automation", automation)])
+        schema::object("A response with an automation", [("automation", automation)])
     }
 }
 
@@ -333,7 +318,7 @@ impl ToSchema for AutomationVersionList {
                     ("version", schema::count("1, 2, 3 …")),
                     ("trigger", trigger),
                     ("steps", steps),
-                    ("created_at", schema::time("When it was made")),
+                    ("created_at", schema::time("When it was created")),
                 ],
             )
         });
@@ -345,19 +330,19 @@ fn step_state_schema() -> Value {
     schema::object(
         "A step of a run",
         [
-            ("index", schema::count("Its place")),
-            ("key", schema::nullable_string("Its key")),
-            ("type", schema::string_enum(StepAction::WORDS, "What it does")),
-            ("status", schema::string_enum(StepStatus::WORDS, "Where it stands")),
+            ("index", schema::count("The position, from 0")),
+            ("key", schema::nullable_string("The step's key")),
+            ("type", schema::string_enum(StepAction::WORDS, "The step type")),
+            ("status", schema::string_enum(StepStatus::WORDS, "The status")),
             (
                 "output",
                 json!({
                     "type": ["object", "null"],
-                    "description": "What came of it: `email_id`; `withheld` says why somebody was not answered",
+                    "description": "The result: `email_id`, or `withheld` with the reason why no reply was sent",
                 }),
             ),
-            ("error", schema::nullable_string("Why it could not be done")),
-            ("started_at", schema::nullable_time("When it began")),
+            ("error", schema::nullable_string("The error, if the step failed")),
+            ("started_at", schema::nullable_time("When it started")),
             ("completed_at", schema::nullable_time("When it ended")),
         ],
     )
@@ -367,10 +352,10 @@ impl ToSchema for AutomationRunView {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.component("AutomationRun", |_| {
             let mut wait = schema::object(
-                "What it waits for",
+                "The current wait",
                 [
-                    ("event", schema::nullable_string("The event; null when it waits for the time alone")),
-                    ("until", schema::time("Until when")),
+                    ("event", schema::nullable_string("The awaited event; null if the run waits for a time only")),
+                    ("until", schema::time("End of the wait")),
                 ],
             );
             schema::allow_null(&mut wait);
@@ -380,25 +365,25 @@ impl ToSchema for AutomationRunView {
                 schema
             };
             schema::object(
-                "A run: one person's way through an automation",
+                "A run: one person's execution of an automation",
                 [
-                    ("id", schema::string("Its id (`run_…`)")),
+                    ("id", schema::string("The run's id (`run_…`)")),
                     ("automation_id", schema::string("The automation")),
-                    ("automation_version", schema::count("The version that it follows")),
-                    ("status", schema::string_enum(RunStatus::WORDS, "Where it stands")),
-                    ("mode", schema::string_enum(RunMode::WORDS, "For what it was made")),
+                    ("automation_version", schema::count("The version of the automation")),
+                    ("status", schema::string_enum(RunStatus::WORDS, "The status")),
+                    ("mode", schema::string_enum(RunMode::WORDS, "Whether the run is live or a test")),
                     ("event_id", schema::string("The event that started it (`ae_…`, `evt_…`)")),
-                    ("event_name", schema::string("What that is called")),
-                    ("user_id", schema::nullable_string("The person, by the product's own id")),
-                    ("email", schema::nullable_string("The person, by address")),
-                    ("current_step_index", schema::count("The step whose turn it is")),
+                    ("event_name", schema::string("The event's name")),
+                    ("user_id", schema::nullable_string("The person's `user_id` in the product")),
+                    ("email", schema::nullable_string("The person's email address")),
+                    ("current_step_index", schema::count("The current step")),
                     ("steps", schema::list(step_state_schema(), "All steps, in order")),
                     ("wait", wait),
-                    ("ended_by", nullable_words(CompletionReason::WORDS, "How it ended well")),
-                    ("cancelled_by", nullable_words(CancelSource::WORDS, "Who ended it from outside")),
-                    ("error", schema::nullable_string("Why it failed")),
-                    ("created_at", schema::time("When it was made")),
-                    ("started_at", schema::nullable_time("When its first step began")),
+                    ("ended_by", nullable_words(CompletionReason::WORDS, "How the run completed")),
+                    ("cancelled_by", nullable_words(CancelSource::WORDS, "What cancelled the run")),
+                    ("error", schema::nullable_string("The error, if it failed")),
+                    ("created_at", schema::time("When it was created")),
+                    ("started_at", schema::nullable_time("When the first step started")),
                     ("completed_at", schema::nullable_time("When it ended")),
                 ],
             )
@@ -409,7 +394,7 @@ impl ToSchema for AutomationRunView {
 impl ToSchema for AutomationRunResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let run = AutomationRunView::schema(schemas);
-        schema::object("One run", [("run", run)])
+        schema::object("A response with a run", [("run", run)])
     }
 }
 

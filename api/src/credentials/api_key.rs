@@ -1,4 +1,4 @@
-//! An API key, as this room wants it.
+//! [`CredentialKind`] of API keys.
 
 use mail::credential::{API_KEY_PREFIX, ApiKey, ApiKeyScope, SecretHash};
 use mail::id::ApiKeyId;
@@ -7,9 +7,9 @@ use store::access::Tenant;
 
 use super::CredentialKind;
 use super::request::CreateCredential;
-use crate::page::KIND_API_KEY;
-use crate::room::AppState;
+use crate::paging::KIND_API_KEY;
 use crate::schema;
+use crate::state::AppState;
 
 impl CredentialKind for ApiKey {
     const NOUN: &'static str = "API key";
@@ -22,16 +22,16 @@ impl CredentialKind for ApiKey {
     const CURSOR: u8 = KIND_API_KEY;
     const HAS_SCOPE: bool = true;
 
-    fn new(room: &AppState, tenant: &Tenant, asked: CreateCredential<Self>, hint: String) -> Self {
+    fn new(room: &AppState, tenant: &Tenant, request: CreateCredential<Self>, hint: String) -> Self {
         let now = room.intake.clock().now();
         Self {
             id: ApiKeyId::new(now, room.intake.entropy().unique_bits()),
             account: tenant.account().id,
-            name: asked.name,
-            scope: asked.scope,
+            name: request.name,
+            scope: request.scope,
             hint,
             enabled: true,
-            terms: asked.terms,
+            terms: request.terms,
             created_at: now,
         }
     }
@@ -49,6 +49,6 @@ impl CredentialKind for ApiKey {
     }
 
     fn specific_fields_schema() -> Vec<(&'static str, Value)> {
-        vec![("scope", schema::string_enum(&["full", "sending"], "What it may do"))]
+        vec![("scope", schema::string_enum(&["full", "sending"], "The scope"))]
     }
 }

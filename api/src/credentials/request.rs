@@ -1,27 +1,26 @@
-//! What is asked about API keys and SMTP credentials, read.
+//! Requests for API keys and SMTP credentials.
 
 use std::marker::PhantomData;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use mail::cidr::IpNetwork;
 use mail::credential::{ApiKeyScope, CredentialPolicy};
 use mail::id::DomainId;
-use mail::network::IpNetwork;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::CredentialKind;
-use crate::call::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
-use crate::page::PageParameters;
+use crate::handler::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::paging::PageParameters;
 use crate::problem::Problem;
 use crate::schema::{self, Schemas};
 
-/// A name's length.
 const NAME_BYTES_MAX: usize = 200;
-/// Networks of one credential.
+/// Maximum number of allowed networks per credential.
 const NETWORKS_MAX: usize = 50;
-/// The longest grace: two weeks.
+/// Maximum grace period of a rotation: two weeks.
 const GRACE_HOURS_MAX: u64 = 14 * 24;
 const GRACE_HOURS_DEFAULT: u64 = 24;
 
@@ -33,54 +32,48 @@ const EXPIRES: &str = "expires_at";
 const ENABLED: &str = "enabled";
 const GRACE: &str = "grace_hours";
 
-/// What a new one is to be.
+/// Body of a creation.
 #[derive(Debug)]
 pub struct CreateCredential<K> {
-    /// What people call it.
+    /// Trimmed and not empty.
     pub name: String,
-    /// What it may do, where that can be chosen.
+    /// The scope; `Sending` for SMTP credentials, which have no choice.
     pub scope: ApiKeyScope,
-    /// On which terms it lets in; still without a secret.
+    /// The conditions of use; the secret is added later.
     pub terms: CredentialPolicy,
     kind: PhantomData<fn() -> K>,
 }
 
-/// A page of the list.
+/// Query of a list.
 #[derive(Debug)]
 pub struct ListCredentials<K> {
-    /// Which page.
     pub page: PageParameters,
     kind: PhantomData<fn() -> K>,
 }
 
-/// One of them.
+/// Path of a credential.
 #[derive(Debug)]
 pub struct CredentialPath<K> {
-    /// Its id.
     pub id: [u8; 16],
     kind: PhantomData<fn() -> K>,
 }
 
-/// What changes.
+/// Path and body of an update; `None` leaves a field unchanged.
 #[derive(Debug)]
 pub struct UpdateCredential<K> {
-    /// Of which.
     pub id: [u8; 16],
-    /// What people call it.
     pub name: Option<String>,
-    /// From where it may be used.
+    /// Networks from which the credential may be used; empty allows all.
     pub allowed: Option<Vec<IpNetwork>>,
-    /// Whether it lets in.
     pub enabled: Option<bool>,
     kind: PhantomData<fn() -> K>,
 }
 
-/// A new secret for one.
+/// Path and body of a rotation.
 #[derive(Debug)]
 pub struct RotateCredential<K> {
-    /// For which.
     pub id: [u8; 16],
-    /// How long the secret until now stays valid.
+    /// Grace period in which the previous secret stays valid.
     pub grace: Duration,
     kind: PhantomData<fn() -> K>,
 }
@@ -114,7 +107,7 @@ fn read_allowed_networks(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics)
 
 fn read_expires_at(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Timestamp> {
     let read =
-        fields::parse_text(given.value(EXPIRES)?).and_then(|text| mail::moment::parse(&text).map_err(str::to_owned));
+        fields::parse_text(given.value(EXPIRES)?).and_then(|text| mail::timestamp::parse(&text).map_err(str::to_owned));
     note_error(read, EXPIRES, notes)
 }
 
@@ -126,7 +119,7 @@ fn read_domain(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option
 
 fn read_scope(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<ApiKeyScope> {
     let Some(value) = given.value(SCOPE) else {
-        notes.errors.add(SCOPE, "is required: `full` or `sending`");
+        notes.errors.add(SCOPE, "is required; must be `full` or `sending`");
         return None;
     };
     let read = fields::parse_text(value).and_then(|text| match text.as_ref() {
@@ -156,12 +149,12 @@ fn parse_hours(value: &RawValue) -> Result<u64, String> {
 fn allowed_schema() -> Value {
     json!({
         "type": "array", "items": {"type": "string"}, "maxItems": NETWORKS_MAX,
-        "description": "From where it may be used: addresses and networks; from everywhere when empty",
+        "description": "Addresses and networks that may use the credential; empty allows all",
     })
 }
 
 fn name_schema() -> Value {
-    json!({"type": "string", "minLength": 1, "maxLength": NAME_BYTES_MAX, "description": "What people call it"})
+    json!({"type": "string", "minLength": 1, "maxLength": NAME_BYTES_MAX, "description": "The name"})
 }
 
 fn parse_id<K: CredentialKind>(call: &Request) -> Result<[u8; 16], Problem> {
@@ -178,14 +171,14 @@ impl<K: CredentialKind> FromRequest for CreateCredential<K> {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let fields = [
             (NAME, name_schema()),
-            (DOMAIN, schema::nullable_string("The one domain that it may send from")),
+            (DOMAIN, schema::nullable_string("The only domain that the credential may send from; null allows all")),
             (ALLOWED, allowed_schema()),
-            (EXPIRES, schema::nullable_time("Until when it may be used")),
+            (EXPIRES, schema::nullable_time("When the credential expires")),
         ];
         let text = format!("A new {}", K::NOUN);
         let mut body = schema::object_with(&text, &[NAME], fields);
         if K::HAS_SCOPE {
-            body["properties"][SCOPE] = schema::string_enum(&["full", "sending"], "What it may do");
+            body["properties"][SCOPE] = schema::string_enum(&["full", "sending"], "The scope");
             body["required"] = json!([NAME, SCOPE]);
         }
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
@@ -240,9 +233,9 @@ impl<K: CredentialKind> FromRequest for UpdateCredential<K> {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let enabled = (ENABLED, schema::boolean("Whether it may be used"));
+        let enabled = (ENABLED, schema::boolean("Whether the credential is enabled"));
         let fields = [(NAME, name_schema()), (ALLOWED, allowed_schema()), enabled];
-        let body = schema::object_with("What changes", &[], fields);
+        let body = schema::object_with("The fields to change", &[], fields);
         let parameters = vec![id_parameter::<K>()];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
@@ -254,7 +247,7 @@ impl<K: CredentialKind> FromRequest for UpdateCredential<K> {
         let mut notes = FieldDiagnostics::default();
         let given = call.body_fields(&NAMES, &mut notes)?;
         let name = read_name(&given, &mut notes);
-        // Null is no network: as if the list were empty.
+        // Null clears the list.
         let cleared = given.fields().iter().any(|(name, _)| *name == ALLOWED).then(Vec::new);
         let allowed = read_allowed_networks(&given, &mut notes).or(cleared);
         let enabled = given.value(ENABLED).and_then(|value| note_error(parse_bool(value), ENABLED, &mut notes));
@@ -272,9 +265,9 @@ impl<K: CredentialKind> FromRequest for RotateCredential<K> {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let grace = json!({
             "type": "integer", "minimum": 0, "maximum": GRACE_HOURS_MAX, "default": GRACE_HOURS_DEFAULT,
-            "description": "How many hours the secret until now stays valid",
+            "description": "For how many hours the previous secret stays valid",
         });
-        let body = schema::object_with("A rotation", &[], [(GRACE, grace)]);
+        let body = schema::object_with("Options of the rotation", &[], [(GRACE, grace)]);
         let parameters = vec![id_parameter::<K>()];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }

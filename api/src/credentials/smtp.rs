@@ -1,4 +1,4 @@
-//! An SMTP credential, as this room wants it: with all that a mail client must be told.
+//! [`CredentialKind`] of SMTP credentials; the object includes the connection settings that a mail client needs.
 
 use mail::credential::{SMTP_PASSWORD_PREFIX, SecretHash, SmtpCredential};
 use mail::id::SmtpCredentialId;
@@ -7,9 +7,9 @@ use store::access::Tenant;
 
 use super::CredentialKind;
 use super::request::CreateCredential;
-use crate::page::KIND_SMTP_CREDENTIAL;
-use crate::room::AppState;
+use crate::paging::KIND_SMTP_CREDENTIAL;
 use crate::schema;
+use crate::state::AppState;
 
 impl CredentialKind for SmtpCredential {
     const NOUN: &'static str = "SMTP credential";
@@ -22,15 +22,15 @@ impl CredentialKind for SmtpCredential {
     const CURSOR: u8 = KIND_SMTP_CREDENTIAL;
     const HAS_SCOPE: bool = false;
 
-    fn new(room: &AppState, tenant: &Tenant, asked: CreateCredential<Self>, hint: String) -> Self {
+    fn new(room: &AppState, tenant: &Tenant, request: CreateCredential<Self>, hint: String) -> Self {
         let now = room.intake.clock().now();
         Self {
             id: SmtpCredentialId::new(now, room.intake.entropy().unique_bits()),
             account: tenant.account().id,
-            name: asked.name,
+            name: request.name,
             hint,
             enabled: true,
-            terms: asked.terms,
+            terms: request.terms,
             created_at: now,
         }
     }
@@ -40,21 +40,21 @@ impl CredentialKind for SmtpCredential {
     }
 
     fn specific_fields(&self, room: &AppState) -> Vec<(&'static str, Value)> {
-        let door = &room.options.submission;
+        let endpoint = &room.options.submission;
         vec![
-            ("host", json!(door.host)),
-            ("port", json!(door.port)),
-            ("security", json!(if door.implicit_tls { "tls" } else { "starttls" })),
-            ("username", json!(door.username)),
+            ("host", json!(endpoint.host)),
+            ("port", json!(endpoint.port)),
+            ("security", json!(if endpoint.implicit_tls { "tls" } else { "starttls" })),
+            ("username", json!(endpoint.username)),
         ]
     }
 
     fn specific_fields_schema() -> Vec<(&'static str, Value)> {
         vec![
-            ("host", schema::string("Where to connect")),
+            ("host", schema::string("The SMTP host")),
             ("port", schema::count("The port")),
-            ("security", schema::string_enum(&["starttls", "tls"], "How TLS begins")),
-            ("username", schema::string("The user name, one for all")),
+            ("security", schema::string_enum(&["starttls", "tls"], "How TLS is started")),
+            ("username", schema::string("The user name; the same for all credentials")),
         ]
     }
 }

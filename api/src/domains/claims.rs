@@ -1,12 +1,12 @@
-//! Claims to domains that another account has.
+//! Claims: moving a domain from another account by proving control of its DNS.
 
 use std::sync::Arc;
 
 use mail::address::DomainName;
-use mail::claim::{ClaimBlocker, ClaimStatus, DomainClaim};
+use mail::domain_claim::{ClaimBlocker, ClaimStatus, DomainClaim};
+use mail::domain_setup::RecordFinding;
 use mail::id::ClaimId;
 use mail::quota::Noun;
-use mail::setup::RecordFinding;
 use queue::domains::ClaimError;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -15,13 +15,13 @@ use store::access::Tenant;
 use super::request;
 use super::view::RecordView;
 use super::{domain_error_problem, domain_limit};
-use crate::call::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::emails::view::JsonTimestamp;
 use crate::fields::{FieldDiagnostics, FieldNames};
-use crate::page::{KIND_CLAIM, PageParameters, after_id};
+use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::paging::{KIND_CLAIM, PageParameters, after_id};
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
 const ID: &str = "id";
 const STATUSES: &[&str] = &["pending", "blocked", "verified", "completed", "expired", "cancelled"];
@@ -35,18 +35,17 @@ fn claim_error_problem(error: ClaimError, room: &AppState, tenant: &Tenant) -> P
     match error {
         ClaimError::Unknown => claim_not_found(),
         ClaimError::Free(name) => {
-            Problem::new(ErrorCode::NOT_FOUND, format!("Nobody has {name}: add it with POST /domains"))
+            Problem::new(ErrorCode::NOT_FOUND, format!("No account has {name}; add it with POST /domains"))
         }
         ClaimError::Ended(status) => {
             let word = serde_json::to_value(status).unwrap_or_default();
-            let text = format!("The claim is {} already", word.as_str().unwrap_or("at its end"));
+            let text = format!("The claim is already {}", word.as_str().unwrap_or("closed"));
             Problem::new(ErrorCode::VALIDATION_ERROR, text).with_details(json!({"status": word}))
         }
         ClaimError::Domain(error) => domain_error_problem(error, room, tenant),
     }
 }
 
-/// A claim.
 #[derive(Debug, Serialize)]
 struct ClaimView {
     id: ClaimId,
@@ -78,27 +77,26 @@ impl ClaimView {
 
     fn schema(schemas: &mut Schemas) -> Value {
         let record = RecordView::schema(schemas);
-        let mut blocked = schema::string_enum(BLOCK_REASONS, "What it waits for");
+        let mut blocked = schema::string_enum(BLOCK_REASONS, "What the claim waits for");
         schema::allow_null(&mut blocked);
         schemas.component("DomainClaim", |_| {
             schema::object(
-                "A claim to a domain that another account has",
+                "A claim to a domain of another account",
                 [
                     ("id", schema::string("`clm_…`")),
                     ("name", schema::string("The domain")),
-                    ("status", schema::string_enum(STATUSES, "How far it is")),
+                    ("status", schema::string_enum(STATUSES, "The status")),
                     ("record", record),
                     ("blocked_reason", blocked),
-                    ("grace_ends_at", schema::nullable_time("Until when the other account has time")),
-                    ("created_at", schema::time("When it was made")),
-                    ("expires_at", schema::time("When it ends, unless the domain is the account's by then")),
+                    ("grace_ends_at", schema::nullable_time("End of the other account's grace period")),
+                    ("created_at", schema::time("When it was created")),
+                    ("expires_at", schema::time("When the claim expires")),
                 ],
             )
         })
     }
 }
 
-/// A claim by itself.
 #[derive(Debug, Serialize)]
 pub struct ClaimResponse {
     claim: ClaimView,
@@ -117,7 +115,6 @@ impl ToSchema for ClaimResponse {
     }
 }
 
-/// A page of claims.
 #[derive(Debug, Serialize)]
 pub struct ClaimList {
     claims: Vec<ClaimView>,
@@ -132,7 +129,7 @@ impl ToSchema for ClaimList {
     }
 }
 
-/// What `GET /domains/claims` takes.
+/// Query of `GET /domains/claims`.
 #[derive(Debug)]
 pub struct ListClaims(PageParameters);
 
@@ -146,7 +143,7 @@ impl FromRequest for ListClaims {
     }
 }
 
-/// What `POST /domains/claims` takes.
+/// Body of `POST /domains/claims`.
 #[derive(Debug)]
 pub struct CreateClaim(DomainName);
 
@@ -157,7 +154,7 @@ impl FromRequest for CreateClaim {
         let body = schemas.component("ClaimDomain", |_| {
             let mut name = schema::string("The domain");
             name["examples"] = serde_json::json!(["example.net"]);
-            schema::object("What is claimed", [("name", name)])
+            schema::object("The domain to claim", [("name", name)])
         });
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
@@ -174,7 +171,7 @@ impl FromRequest for CreateClaim {
     }
 }
 
-/// A claim, from the path.
+/// Path of a claim.
 #[derive(Debug, Clone, Copy)]
 pub struct ClaimPath(ClaimId);
 
@@ -191,10 +188,10 @@ impl FromRequest for ClaimPath {
     }
 }
 
-/// `POST /domains/claims`. Who has an open claim to that name is answered with it.
+/// `POST /domains/claims`. If the account has an open claim to the name, that claim is returned.
 ///
 /// # Errors
-/// What is wrong with the request; nobody has the domain, or the account itself; the store cannot be used.
+/// The input is invalid; no other account has the domain; the store cannot be used.
 pub async fn create(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -202,7 +199,7 @@ pub async fn create(
 ) -> Result<ClaimResponse, Problem> {
     let (domains, account) = (room.intake.domains(), tenant.account().id);
     let refused = |error| claim_error_problem(error, &room, &tenant);
-    // One that is open is answered with, and a claim that cannot be made is refused, whatever room there is.
+    // An open claim is returned and an impossible claim is rejected even if the storage quota is exhausted.
     let reserved = match domains.check_can_claim(account, &name).await.map_err(refused)? {
         Some(open) => return Ok(ClaimResponse::from_claim(&room, open, None)),
         None => room.reserve_storage(&tenant, Noun::DomainClaims, 1).await?,
@@ -215,11 +212,11 @@ pub async fn create(
 /// `GET /domains/claims`.
 ///
 /// # Errors
-/// The cursor is none of this list's; the store cannot be read.
+/// The cursor is invalid; the store cannot be read.
 pub async fn list(room: Arc<AppState>, tenant: Tenant, ListClaims(page): ListClaims) -> Result<ClaimList, Problem> {
     let before = page.before_id(KIND_CLAIM)?.map(ClaimId::from_bytes);
     let account = tenant.account().id;
-    let mut claims = store::claim::list(room.intake.store(), account, before, page.limit + 1).await?;
+    let mut claims = store::domain_claim::list(room.intake.store(), account, before, page.limit + 1).await?;
     let has_more = claims.len() > page.limit;
     claims.truncate(page.limit);
     let last = claims.last().filter(|_| has_more).map(|claim| after_id(KIND_CLAIM, claim.id.to_bytes()));
@@ -227,10 +224,10 @@ pub async fn list(room: Arc<AppState>, tenant: Tenant, ListClaims(page): ListCla
     Ok(ClaimList { claims, has_more, next_cursor: last })
 }
 
-/// `POST /domains/claims/{id}/cancel`. One that was cancelled before stays so.
+/// `POST /domains/claims/{id}/cancel`. Cancelling a cancelled claim changes nothing.
 ///
 /// # Errors
-/// No such claim; it has come to its end in another way; the store cannot be used.
+/// The claim does not exist or has ended otherwise; the store cannot be used.
 pub async fn cancel(room: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
     let cancelled = room.intake.domains().cancel_claim(tenant.account().id, id).await;
     let claim = cancelled.map_err(|error| claim_error_problem(error, &room, &tenant))?;
@@ -240,16 +237,17 @@ pub async fn cancel(room: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPat
 /// `GET /domains/claims/{id}`.
 ///
 /// # Errors
-/// No such claim; the store cannot be read.
+/// The claim does not exist; the store cannot be read.
 pub async fn get(room: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
-    let found = store::claim::get(room.intake.store(), tenant.account().id, id).await?;
+    let found = store::domain_claim::get(room.intake.store(), tenant.account().id, id).await?;
     Ok(ClaimResponse::from_claim(&room, found.ok_or_else(claim_not_found)?, None))
 }
 
 /// `POST /domains/claims/{id}/verify`.
 ///
 /// # Errors
-/// No such claim; the plan includes no more domains; the store cannot be used. That the record is not there is none.
+/// The claim does not exist; the plan's domain limit is reached; the store cannot be used. A missing record is not an
+/// error.
 pub async fn verify(room: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
     let limit = domain_limit(&room, &tenant);
     let looked = room.intake.domains().verify_claim(tenant.account().id, id, limit).await;

@@ -1,7 +1,7 @@
-//! `GET /domains/{id_or_name}/dmarc`: what receivers reported of mail that names the domain as its author's,
-//! beside what was sent from it here.
+//! `GET /domains/{id_or_name}/dmarc`: a summary of the DMARC aggregate reports about the domain, compared with the
+//! email that this service sent from it.
 //!
-//! Days are those of UTC, as in metrics; a report counts on the day that its time begins.
+//! Days are UTC days, as in metrics. A report counts on the day on which its period begins.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -18,27 +18,27 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 
 use super::request::DomainKey;
-use crate::call::{FromRequest, Request, RequestSpec};
 use crate::emails::view::JsonTimestamp;
-use crate::page;
-use crate::period::{parse_time_or_date, time_parameter};
+use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::paging;
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
+use crate::time_range::{parse_time_or_date, time_parameter};
 use jiff::{SignedDuration, Timestamp};
 
-/// The longest range, and the one where none is asked for.
+/// Longest and default range.
 const DAYS_MAX: i64 = 92;
 const DAYS: i64 = 30;
-/// Sources and reporters that are told apart.
+/// Maximum number of sources and reporters listed individually.
 const SOURCES_MAX: usize = 200;
 const REPORTERS_MAX: usize = 100;
-/// Rows of metrics read for what was sent: an hour has a hundred domains at most.
+/// Maximum number of metric rows read for sent email: an hour has at most a hundred domains.
 const READ_MAX: usize = 60_000;
-/// How long is waited for what was just sent to be counted.
+/// Maximum wait for recent sends to be counted.
 const OUTBOX_WAIT_MAX: Duration = Duration::from_millis(50);
 
-/// What it takes.
+/// Path and query.
 #[derive(Debug)]
 pub struct DmarcQuery {
     which: DomainKey,
@@ -50,15 +50,15 @@ impl FromRequest for DmarcQuery {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let from = time_parameter(
             "from",
-            "The day that this time lies in is the first: a time, or a date of UTC. Left out: 30 days before `to`; \
-             at most 92 days, and thirteen months are kept",
+            "Start of the range, a time or a UTC date; extended to the start of its day. Default: 30 days before `to`. \
+             At most 92 days; reports are retained for thirteen months",
         );
-        let to = time_parameter("to", "The range ends before this time; left out: now, with the day that is going on");
+        let to = time_parameter("to", "End of the range (exclusive), extended to the end of its day. Default: now");
         RequestSpec { parameters: vec![DomainKey::parameter(), from, to], ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = page::parse_query(&call.query)?;
+        let given = paging::parse_query(&call.query)?;
         Ok(Self {
             which: DomainKey::from_request(call)?,
             from: parse_time_or_date(&given, "from")?,
@@ -68,7 +68,7 @@ impl FromRequest for DmarcQuery {
 }
 
 impl DmarcQuery {
-    /// The hours that are asked for: whole days.
+    /// The requested range, extended to whole days.
     fn hour_range(&self, now: Timestamp) -> Result<Range<Hour>, Problem> {
         let to = self.to.unwrap_or(now);
         let ago = SignedDuration::from_hours(DAYS * 24);
@@ -79,13 +79,13 @@ impl DmarcQuery {
         let last = to.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(to);
         let (start, end) = (Hour::containing(from).day(), Hour(Hour::containing(last).day().0 + 24));
         if end.0 - start.0 > (DAYS_MAX + 1) * 24 {
-            return Err(Problem::field("from", format!("is more than {DAYS_MAX} days before `to`")));
+            return Err(Problem::field("from", format!("must be at most {DAYS_MAX} days before `to`")));
         }
         Ok(start..end)
     }
 }
 
-/// The policy that the last reporter found.
+/// The published policy as the latest report saw it.
 #[derive(Debug, Serialize)]
 struct DmarcPolicyView {
     p: DmarcDisposition,
@@ -102,7 +102,7 @@ impl DmarcPolicyView {
     }
 }
 
-/// Messages, and what became of them.
+/// Message counts by DMARC result.
 #[derive(Debug, Serialize)]
 struct DmarcTallyView {
     messages: u64,
@@ -128,7 +128,7 @@ impl DmarcTallyView {
     }
 }
 
-/// What came from one address.
+/// Messages from one source address.
 #[derive(Debug, Serialize)]
 struct DmarcSourceView {
     ip: Option<IpAddr>,
@@ -145,7 +145,6 @@ impl DmarcSourceView {
     }
 }
 
-/// Who reported.
 #[derive(Debug, Serialize)]
 struct DmarcReporterView {
     domain: DomainName,
@@ -155,7 +154,6 @@ struct DmarcReporterView {
     last_report_at: JsonTimestamp,
 }
 
-/// A day.
 #[derive(Debug, Serialize)]
 struct DmarcDayView {
     date: String,
@@ -165,7 +163,7 @@ struct DmarcDayView {
     failed: u64,
 }
 
-/// All of it.
+/// The summary.
 #[derive(Debug, Serialize)]
 pub struct DmarcView {
     domain: DomainName,
@@ -176,7 +174,6 @@ pub struct DmarcView {
     days: Vec<DmarcDayView>,
 }
 
-/// The answer.
 #[derive(Debug, Serialize)]
 pub struct DmarcResponse {
     dmarc: DmarcView,
@@ -185,19 +182,20 @@ pub struct DmarcResponse {
 /// `GET /domains/{id_or_name}/dmarc`.
 ///
 /// # Errors
-/// No such domain; the range is too long; the store cannot be read.
-pub async fn get(room: Arc<AppState>, tenant: Tenant, asked: DmarcQuery) -> Result<DmarcResponse, Problem> {
-    let hours = asked.hour_range(room.intake.clock().now())?;
-    let domain = super::find(&room, &tenant, &asked.which).await?;
-    let (store, of) = (room.intake.store(), (domain.account, domain.id));
-    let reports = store::dmarc::list_reports(store, of, hours.clone()).await?;
-    let (sources, by_day) = store::dmarc::source_totals(store, of, hours.clone()).await?;
+/// The domain does not exist; the range is too long; the store cannot be read.
+pub async fn get(room: Arc<AppState>, tenant: Tenant, request: DmarcQuery) -> Result<DmarcResponse, Problem> {
+    let hours = request.hour_range(room.intake.clock().now())?;
+    let domain = super::find(&room, &tenant, &request.which).await?;
+    let (store, domain_key) = (room.intake.store(), (domain.account, domain.id));
+    let reports = store::dmarc::list_reports(store, domain_key, hours.clone()).await?;
+    let (sources, by_day) = store::dmarc::source_totals(store, domain_key, hours.clone()).await?;
     let sent = sent_by_day(&room, &domain, hours.clone()).await?;
     let mut totals = DmarcMessageCounts::default();
     sources.iter().for_each(|source| totals.add(&source.tally));
     let sources = top_sources(sources);
     let addresses: Vec<IpAddr> = sources.iter().filter_map(|source| source.ip).collect();
-    // Strangers name the addresses in their reports, and with them whom we ask for the names.
+    // Reverse lookups are rate-limited: reports from third parties choose the addresses and thus the name servers
+    // asked.
     let hosts = match room.intake.domains().try_acquire_queries(domain.account, addresses.len()) {
         true => room.intake.bounces().verified_host_names(addresses).await,
         false => HashMap::new(),
@@ -215,9 +213,9 @@ pub async fn get(room: Arc<AppState>, tenant: Tenant, asked: DmarcQuery) -> Resu
     })
 }
 
-/// Those with the most messages, and the rest together.
+/// The sources with the most messages; all others are summed up.
 fn top_sources(mut sources: Vec<DmarcSource>) -> Vec<DmarcSource> {
-    // What has no address is the rest of its day.
+    // A source without an address is the sum of the remaining sources of a day.
     sources.sort_unstable_by_key(|one| (one.ip.is_none(), std::cmp::Reverse(one.tally.messages), one.ip));
     let mut rest = DmarcMessageCounts::default();
     let apart = sources.iter().take(SOURCES_MAX).filter(|one| one.ip.is_some()).count();
@@ -267,7 +265,7 @@ fn day_views(
     days
 }
 
-/// Recipients that mail of the domain was accepted for; none when the account has too many domains to look.
+/// Accepted recipients of the domain's email per day; `None` if the account has too many domains to read.
 async fn sent_by_day(
     room: &AppState,
     domain: &SendingDomain,
@@ -288,12 +286,12 @@ async fn sent_by_day(
 fn tally_fields() -> Vec<(&'static str, Value)> {
     vec![
         ("messages", schema::count("Messages")),
-        ("passed", schema::count("Of those, passed DMARC: by DKIM or by SPF, aligned")),
-        ("failed", schema::count("Did not")),
-        ("dkim_aligned", schema::count("Passed by DKIM")),
-        ("spf_aligned", schema::count("Passed by SPF")),
-        ("quarantined", schema::count("Put with spam, for the policy's sake")),
-        ("rejected", schema::count("Refused, for the policy's sake")),
+        ("passed", schema::count("Messages that passed DMARC, by aligned DKIM or SPF")),
+        ("failed", schema::count("Messages that failed")),
+        ("dkim_aligned", schema::count("Messages with aligned DKIM")),
+        ("spf_aligned", schema::count("Messages with aligned SPF")),
+        ("quarantined", schema::count("Messages quarantined by the policy")),
+        ("rejected", schema::count("Messages rejected by the policy")),
     ]
 }
 
@@ -301,68 +299,66 @@ impl ToSchema for DmarcResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let dmarc = schemas.component("DomainDmarc", |_| {
             let wanted: &[&str] = &["none", "quarantine", "reject"];
-            let mut sp = schema::string_enum(wanted, "Of the domains under it, where that is another");
+            let mut sp = schema::string_enum(wanted, "The policy for subdomains, if it differs");
             schema::allow_null(&mut sp);
             let modes: &[&str] = &["relaxed", "strict"];
             let policy = schema::object(
-                "The policy that the last reporter found",
+                "The published policy as the latest report saw it",
                 [
-                    ("p", schema::string_enum(wanted, "What is to be done with mail that fails")),
+                    ("p", schema::string_enum(wanted, "The policy for mail that fails")),
                     ("sp", sp),
-                    ("adkim", schema::string_enum(modes, "How DKIM is aligned")),
-                    ("aspf", schema::string_enum(modes, "How SPF is aligned")),
+                    ("adkim", schema::string_enum(modes, "DKIM alignment mode")),
+                    ("aspf", schema::string_enum(modes, "SPF alignment mode")),
                 ],
             );
             let source = schema::object(
-                "What came from one address",
+                "Messages from one source address",
                 [
-                    ("ip", schema::nullable_string("The address; null is all those that are not told apart")),
+                    ("ip", schema::nullable_string("The source address; null for the sum of all others")),
                     (
                         "host",
-                        schema::nullable_string(
-                            "The host's name, if it leads back to the address; null where it was not found in a moment",
-                        ),
+                        schema::nullable_string("The forward-confirmed host name; null if it was not found in time"),
                     ),
-                    ("ours", schema::boolean("It is one that this service sends from")),
+                    ("ours", schema::boolean("Whether this service sends from the address")),
                 ]
                 .into_iter()
                 .chain(tally_fields()),
             );
             let reporter = schema::object(
-                "Who reported",
+                "A reporting organization",
                 [
-                    ("domain", schema::string("The domain that stands behind the reports")),
-                    ("name", schema::string("What the reporter calls itself")),
-                    ("reports", schema::count("How many")),
-                    ("messages", schema::count("Messages in them")),
-                    ("last_report_at", schema::time("When the last came in")),
+                    ("domain", schema::string("The domain that sent the reports")),
+                    ("name", schema::string("The organization's name in its reports")),
+                    ("reports", schema::count("Number of reports")),
+                    ("messages", schema::count("Messages in these reports")),
+                    ("last_report_at", schema::time("When the last report was received")),
                 ],
             );
             let day = schema::object(
-                "A day of UTC",
+                "A UTC day",
                 [
                     (
                         "date",
-                        json!({"type": "string", "format": "date", "examples": ["2026-01-01"], "description": "Which"}),
+                        json!({"type": "string", "format": "date", "examples": ["2026-01-01"], "description": "Date"}),
                     ),
-                    ("sent", schema::nullable_count("Recipients that mail was accepted for here")),
+                    ("sent", schema::nullable_count("Recipients of email that this service accepted")),
                     ("reported", schema::count("Messages in reports")),
-                    ("passed", schema::count("Of those, passed")),
-                    ("failed", schema::count("Did not")),
+                    ("passed", schema::count("Messages that passed")),
+                    ("failed", schema::count("Messages that failed")),
                 ],
             );
             schema::object(
-                "What receivers reported",
+                "A summary of DMARC reports",
                 [
                     ("domain", schema::string("The domain")),
                     ("policy", json!({"description": "The policy", "oneOf": [{"type": "null"}, policy]})),
-                    ("totals", schema::object("All of it", tally_fields())),
-                    ("sources", schema::list(source, "Where it came from, most messages first")),
-                    ("reporters", schema::list(reporter, "Who reported, most messages first")),
-                    ("days", schema::list(day, "Every day of the range")),
+                    ("totals", schema::object("Totals of all sources", tally_fields())),
+                    ("sources", schema::list(source, "Sources, most messages first")),
+                    ("reporters", schema::list(reporter, "Reporting organizations, most messages first")),
+                    ("days", schema::list(day, "All days of the range")),
                 ],
             )
         });
-        schema::object("What receivers reported", [("dmarc", dmarc)])
+        schema::object("A summary of DMARC reports", [("dmarc", dmarc)])
     }
 }

@@ -1,4 +1,4 @@
-//! Publishing a domain's records at a DNS provider, and the credentials that an account saves for that.
+//! Publishes a domain's records at a DNS provider, and manages the DNS credentials that an account saves for this.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use store::access::Tenant;
 use super::request::{DomainKey, DomainPath};
 use super::view::{DomainView, RecordView};
 use super::{domain_error_problem, find};
-use crate::call::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::done::OkResponse;
 use crate::emails::view::JsonTimestamp;
 use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::handler::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::ok_response::OkResponse;
 use crate::problem::{ErrorCode, FieldErrors, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
 const PROVIDER: &str = "provider";
 
@@ -32,16 +32,16 @@ fn parse_provider(text: &str) -> Result<Provider, String> {
     text.parse().map_err(|_| format!("must be one of {}", providers().join(", ")))
 }
 
-/// The fields that each provider's credentials have, for people.
+/// Describes the credential fields of each provider; optional ones are marked `?`.
 fn about_credentials() -> String {
-    let of = |provider: &Provider| {
+    let describe = |provider: &Provider| {
         let names = credential_fields(*provider).iter().map(|field| {
             let optional = if field.required { "" } else { "?" };
             format!("`{}{optional}`", field.name)
         });
         format!("{}: {}", provider.as_str(), names.collect::<Vec<_>>().join(", "))
     };
-    let all: Vec<String> = Provider::ALL.iter().map(of).collect();
+    let all: Vec<String> = Provider::ALL.iter().map(describe).collect();
     format!("An object. {}", all.join("; "))
 }
 
@@ -68,7 +68,7 @@ fn credentials_schema() -> Value {
     })
 }
 
-/// What `POST /domains/{id_or_name}/dns/apply` takes.
+/// Path and body of `POST /domains/{id_or_name}/dns/apply`.
 #[derive(Debug)]
 pub struct ApplyDnsChanges {
     which: DomainKey,
@@ -82,7 +82,7 @@ impl FromRequest for ApplyDnsChanges {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("ApplyDns", |_| {
-            let mut word = schema::string_enum(&providers(), "Where the zone is kept");
+            let mut word = schema::string_enum(&providers(), "The DNS provider of the zone");
             word["examples"] = json!(["rfc2136"]);
             let yes = |description: &str, default: bool| {
                 json!({"type": "boolean", "default": default, "description": description})
@@ -93,9 +93,9 @@ impl FromRequest for ApplyDnsChanges {
                 [
                     (PROVIDER, word),
                     ("credentials", credentials_schema()),
-                    ("use_saved", yes("Use the credentials that are saved for the provider", false)),
-                    ("dry_run", yes("Only say what would be done", false)),
-                    ("merge_spf", yes("Put our include into the SPF record that is there", true)),
+                    ("use_saved", yes("Whether to use the saved credentials for the provider", false)),
+                    ("dry_run", yes("Preview the changes without publishing them", false)),
+                    ("merge_spf", yes("Whether to add the service's include to an existing SPF record", true)),
                 ],
             )
         });
@@ -122,7 +122,7 @@ impl FromRequest for ApplyDnsChanges {
         let provider = word.map_err(|text| notes.errors.add(PROVIDER, text)).ok();
         let mut boolean = |name, default| match given.value(name).map(fields::parse_bool) {
             None => default,
-            Some(Ok(said)) => said,
+            Some(Ok(value)) => value,
             Some(Err(text)) => {
                 notes.errors.add(name, text);
                 default
@@ -132,11 +132,11 @@ impl FromRequest for ApplyDnsChanges {
         let merge_spf = boolean("merge_spf", true);
         let by = match (given.value("credentials"), provider) {
             (Some(_), _) if use_saved => {
-                notes.errors.add("credentials", "are given beside `use_saved`; give one of them");
+                notes.errors.add("credentials", "cannot be combined with `use_saved`");
                 None
             }
             (None, _) if !use_saved => {
-                notes.errors.add("credentials", "are required, or `use_saved`");
+                notes.errors.add("credentials", "are required unless `use_saved` is true");
                 None
             }
             (_, None) => None,
@@ -152,7 +152,7 @@ impl FromRequest for ApplyDnsChanges {
     }
 }
 
-/// What is done about one record.
+/// The change of one record and its outcome.
 #[derive(Debug, Serialize)]
 struct DnsChangeView {
     action: ChangeAction,
@@ -174,20 +174,20 @@ impl DnsChangeView {
             let actions = &["create", "update", "skip", "conflict"];
             let outcomes = &["unchanged", "done", "failed", "unclear", "not_done"];
             schema::object(
-                "What is done about one record",
+                "The change of one record",
                 [
-                    ("action", schema::string_enum(actions, "What is to be done")),
-                    ("outcome", schema::string_enum(outcomes, "What became of it")),
+                    ("action", schema::string_enum(actions, "The action")),
+                    ("outcome", schema::string_enum(outcomes, "The result")),
                     ("record", record),
-                    ("replaces", schema::nullable_string("The value that it takes the place of")),
-                    ("reason", schema::nullable_string("Why; in a conflict, what to do about it")),
+                    ("replaces", schema::nullable_string("The value that is replaced")),
+                    ("reason", schema::nullable_string("The reason; for a conflict, how to resolve it")),
                 ],
             )
         })
     }
 }
 
-/// What was published.
+/// The domain after the changes.
 #[derive(Debug, Serialize)]
 pub struct ApplyDnsResponse {
     domain: DomainView,
@@ -199,9 +199,9 @@ impl ToSchema for ApplyDnsResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let (domain, change) = (DomainView::schema(schemas), DnsChangeView::schema(schemas));
         schemas.component("AppliedDns", |_| {
-            let changes = schema::list(change, "What is done about each record");
-            let applied = schema::boolean("Whether all records stand at the provider now");
-            schema::object("What was published", [("domain", domain), ("changes", changes), ("applied", applied)])
+            let changes = schema::list(change, "The change of each record");
+            let applied = schema::boolean("Whether all records are now published at the provider");
+            schema::object("The published records", [("domain", domain), ("changes", changes), ("applied", applied)])
         })
     }
 }
@@ -209,7 +209,7 @@ impl ToSchema for ApplyDnsResponse {
 /// `POST /domains/{id_or_name}/dns/apply`.
 ///
 /// # Errors
-/// No such domain; records that are there are in the way (409, and nothing is changed); the provider refuses
+/// The domain does not exist; existing records conflict (409, and nothing is changed); the provider returns an error
 /// (422); the store cannot be used.
 pub async fn apply_dns_changes(
     room: Arc<AppState>,
@@ -229,13 +229,13 @@ pub async fn apply_dns_changes(
         })));
     }
     if conflict && !input.dry_run {
-        let text = "Records that are there are in the way, and nothing was changed: `details.changes` says which";
+        let text = "Existing records conflict and nothing was changed; `details.changes` lists them";
         return Err(Problem::new(ErrorCode::CONFLICT, text).with_details(json!({"changes": changes})));
     }
     Ok(ApplyDnsResponse { domain: DomainView::from_domain(&published.known, domains), changes, applied })
 }
 
-/// Where the customer is to go.
+/// The page at the DNS provider where the customer approves the records.
 #[derive(Debug, Serialize)]
 pub struct DomainConnectResponse {
     url: String,
@@ -245,12 +245,12 @@ impl ToSchema for DomainConnectResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.component("ConnectDns", |_| {
             let mut url = schema::string(
-                "The page at the domain's DNS provider where its owner, signed in there, agrees to the records",
+                "The page at the DNS provider where the domain's owner signs in and approves the records",
             );
             url["examples"] = json!([
                 "https://dns.example/v2/domainTemplates/providers/example.net/services/email/apply?domain=example.com"
             ]);
-            schema::object("Where the customer is to go", [("url", url)])
+            schema::object("The page to redirect the customer to", [("url", url)])
         })
     }
 }
@@ -258,15 +258,15 @@ impl ToSchema for DomainConnectResponse {
 /// `POST /domains/{id_or_name}/dns/connect`.
 ///
 /// # Errors
-/// No such domain; the provider does not offer it (422); the store cannot be read.
+/// The domain does not exist; the provider does not support Domain Connect (422); the store cannot be read.
 pub async fn create_domain_connect_url(
     room: Arc<AppState>,
     tenant: Tenant,
     DomainPath(which): DomainPath,
 ) -> Result<DomainConnectResponse, Problem> {
     let domain = find(&room, &tenant, &which).await?;
-    let asked = room.intake.domains().domain_connect_url((domain.account, domain.id)).await;
-    let url = asked.map_err(|error| publish_error_problem(error, &room, &tenant))?;
+    let result = room.intake.domains().domain_connect_url((domain.account, domain.id)).await;
+    let url = result.map_err(|error| publish_error_problem(error, &room, &tenant))?;
     Ok(DomainConnectResponse { url })
 }
 
@@ -280,14 +280,14 @@ fn publish_error_problem(error: PublishError, room: &AppState, tenant: &Tenant) 
         }
         PublishError::Apply(error @ ApplyError::Server(_)) => Problem::field("credentials.server", error.to_string()),
         PublishError::Connect(error) => {
-            let text = format!("{error}: publish the records by hand, or with POST /domains/{{id}}/dns/apply");
+            let text = format!("{error}; publish the records manually or with POST /domains/{{id}}/dns/apply");
             Problem::new(ErrorCode::UPSTREAM_ERROR, text).with_details(json!({"reason": error.as_str()}))
         }
         PublishError::Domain(error) => domain_error_problem(error, room, tenant),
     }
 }
 
-/// A provider, named in the path.
+/// Path parameter of a provider.
 fn provider_parameter() -> Value {
     let mut parameter = schema::path_parameter(PROVIDER, "The provider");
     parameter["schema"] = json!({"type": "string", "enum": providers()});
@@ -298,7 +298,7 @@ fn provider_from_path(call: &Request) -> Result<Provider, Problem> {
     call.path_parameter(PROVIDER).parse().map_err(|_| Problem::not_found("DNS provider"))
 }
 
-/// What `PUT /dns-credentials/{provider}` takes.
+/// Path and body of `PUT /dns-credentials/{provider}`.
 #[derive(Debug)]
 pub struct SaveDnsCredentials(ProviderCredentials);
 
@@ -329,7 +329,7 @@ impl FromRequest for SaveDnsCredentials {
     }
 }
 
-/// That an account has saved credentials for a provider: never the credentials themselves.
+/// Saved credentials, without their secrets.
 #[derive(Debug, Serialize)]
 struct DnsCredentialsView {
     provider: String,
@@ -340,7 +340,7 @@ impl DnsCredentialsView {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.component("SavedDnsCredentials", |_| {
             schema::object(
-                "Credentials that are saved; they are never shown",
+                "Saved credentials; secrets are never returned",
                 [
                     (PROVIDER, schema::string_enum(&providers(), "The provider")),
                     ("saved_at", schema::time("When they were saved")),
@@ -350,7 +350,6 @@ impl DnsCredentialsView {
     }
 }
 
-/// What was saved.
 #[derive(Debug, Serialize)]
 pub struct DnsCredentialsResponse {
     dns_credentials: DnsCredentialsView,
@@ -359,14 +358,16 @@ pub struct DnsCredentialsResponse {
 impl ToSchema for DnsCredentialsResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let saved = DnsCredentialsView::schema(schemas);
-        schemas.component("OneSavedDnsCredentials", |_| schema::object("What was saved", [("dns_credentials", saved)]))
+        schemas.component("OneSavedDnsCredentials", |_| {
+            schema::object("The saved credentials", [("dns_credentials", saved)])
+        })
     }
 }
 
 /// `PUT /dns-credentials/{provider}`.
 ///
 /// # Errors
-/// What is wrong with them; the store cannot be written.
+/// The credentials are invalid; the store cannot be written.
 pub async fn save_credentials(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -378,7 +379,7 @@ pub async fn save_credentials(
     Ok(DnsCredentialsResponse { dns_credentials: DnsCredentialsView { provider, saved_at: JsonTimestamp(saved_at) } })
 }
 
-/// The providers that credentials are saved for: there are some dozens at most.
+/// The providers with saved credentials; there are few, so there is one page.
 #[derive(Debug, Serialize)]
 pub struct DnsCredentialsList {
     dns_credentials: Vec<DnsCredentialsView>,
@@ -407,7 +408,7 @@ pub async fn list_credentials(room: Arc<AppState>, tenant: Tenant, _: NoInput) -
     })
 }
 
-/// A provider and nothing else.
+/// Path of a provider.
 #[derive(Debug)]
 pub struct DnsProviderPath(Provider);
 
@@ -424,7 +425,7 @@ impl FromRequest for DnsProviderPath {
 /// `DELETE /dns-credentials/{provider}`.
 ///
 /// # Errors
-/// None are saved; the store cannot be used.
+/// No credentials are saved; the store cannot be used.
 pub async fn delete_credentials(
     room: Arc<AppState>,
     tenant: Tenant,

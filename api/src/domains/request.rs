@@ -1,20 +1,20 @@
-//! What is asked about domains.
+//! Requests for domains.
 
 use std::borrow::Cow;
 
 use mail::address::DomainName;
 use mail::address_pattern::AddressPattern;
 use mail::domain::{DeliverySettings, DomainState, INBOUND_ADDRESSES_MAX, SendingDomain, TlsMode};
+use mail::domain_name;
+use mail::domain_setup::RETURN_PATH_LABEL;
 use mail::id::DomainId;
-use mail::sending_name;
-use mail::setup::RETURN_PATH_LABEL;
 use queue::domains::{ImportedKey, NewDomain};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::call::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
-use crate::page::{self, PageParameters};
+use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::paging::{self, PageParameters};
 use crate::problem::Problem;
 use crate::schema::{self, Schemas};
 
@@ -23,15 +23,13 @@ const ID_OR_NAME: &str = "id_or_name";
 const LABEL_BYTES_MAX: usize = 63;
 const TLS_MODES: &[&str] = &["opportunistic", "enforced"];
 const STATUSES: &[&str] = &["unverified", "verified"];
-/// What a search is for.
+/// Maximum length of a search text.
 const Q_BYTES_MAX: usize = 253;
 
-/// A domain, as the path names it.
+/// The domain in a path.
 #[derive(Debug)]
 pub(super) enum DomainKey {
-    /// By its id.
     Id(DomainId),
-    /// By its name.
     Name(DomainName),
 }
 
@@ -49,7 +47,7 @@ impl DomainKey {
     }
 }
 
-/// A domain and nothing else.
+/// Path of a domain.
 #[derive(Debug)]
 pub struct DomainPath(pub(super) DomainKey);
 
@@ -63,7 +61,7 @@ impl FromRequest for DomainPath {
     }
 }
 
-/// The settings, as they are given.
+/// Settings to change; `None` leaves a setting unchanged.
 #[derive(Debug, Default)]
 struct DomainSettings {
     open_tracking: Option<bool>,
@@ -71,7 +69,7 @@ struct DomainSettings {
     tls_mode: Option<TlsMode>,
     inbound_enabled: Option<bool>,
     inbound_addresses: Option<Vec<AddressPattern>>,
-    /// `null` takes the host away.
+    /// `Some(None)`: null removes the custom host.
     tracking_host: Option<Option<DomainName>>,
 }
 
@@ -92,24 +90,24 @@ impl DomainSettings {
         Self { open_tracking, click_tracking, tls_mode, inbound_enabled, inbound_addresses, tracking_host }
     }
 
-    /// What does not fit the domain: the field, and why.
+    /// The first setting that does not fit the domain: the field and the reason.
     fn find_mismatch(&self, domain: &DomainName) -> Option<(&'static str, String)> {
         if let Err(text) = self.check_tracking_host(domain) {
             return Some(("tracking_host", text.to_owned()));
         }
         let foreign = |pattern: &&AddressPattern| pattern.domain() != domain;
         let stranger = self.inbound_addresses.as_ref().and_then(|all| all.iter().find(foreign))?;
-        Some(("inbound_addresses", format!("`{stranger}` is not at `{domain}`")))
+        Some(("inbound_addresses", format!("`{stranger}` is not an address of `{domain}`")))
     }
 
-    /// A tracking host is below the domain: links under another's name would be nobody's word. And `rp` is the
+    /// The tracking host must be below the domain, because recipients attribute the links to it. `rp` is taken by the
     /// return path.
     fn check_tracking_host(&self, domain: &DomainName) -> Result<(), &'static str> {
         let Some(Some(host)) = &self.tracking_host else { return Ok(()) };
         let label = host.as_str().strip_suffix(domain.as_str()).and_then(|rest| rest.strip_suffix('.'));
         match label {
             None | Some("") => Err("must be a host below the domain, like `links.example.com` of `example.com`"),
-            Some(RETURN_PATH_LABEL) => Err("is the return path; choose another, like `links`"),
+            Some(RETURN_PATH_LABEL) => Err("is used by the return path; choose another label, like `links`"),
             Some(label) if label.contains('_') => Err("must be a host name, like `links.example.com`"),
             Some(_) => Ok(()),
         }
@@ -131,23 +129,32 @@ impl DomainSettings {
     fn properties() -> Vec<(&'static str, Value)> {
         let mut addresses = schema::list(
             schema::string("An address, or a pattern of addresses"),
-            "The addresses of the domain that mail is taken in for: `support@example.com`, sub-addresses \
-             (`support+*@example.com`) or all (`*@example.com`); none means every one. `postmaster` always receives",
+            "Addresses that receive mail: `support@example.com`, sub-addresses \
+             (`support+*@example.com`) or all (`*@example.com`); empty means all. `postmaster` always receives mail",
         );
         addresses["maxItems"] = json!(INBOUND_ADDRESSES_MAX);
         addresses["examples"] = json!([[]]);
         vec![
-            ("open_tracking", schema::boolean("HTML gets a pixel")),
-            ("click_tracking", schema::boolean("Links in HTML lead through us")),
-            ("tls_mode", schema::string_enum(TLS_MODES, "TLS where it is offered, or never in the clear")),
-            ("inbound_enabled", schema::boolean("Mail to the domain is taken in")),
+            ("open_tracking", schema::boolean("Whether opens are tracked by a pixel in the HTML")),
+            ("click_tracking", schema::boolean("Whether links in the HTML are rewritten to track clicks")),
+            (
+                "tls_mode",
+                schema::string_enum(
+                    TLS_MODES,
+                    "`opportunistic`: TLS if the remote host offers it; `enforced`: never without TLS",
+                ),
+            ),
+            ("inbound_enabled", schema::boolean("Whether mail to the domain is received")),
             ("inbound_addresses", addresses),
-            ("tracking_host", schema::nullable_string("A host of yours for tracking links; `null` for ours")),
+            (
+                "tracking_host",
+                schema::nullable_string("Your own host for tracking links; null uses the service's host"),
+            ),
         ]
     }
 }
 
-/// `null` is every address, as no address at all is.
+/// Null means all addresses, like an empty list.
 fn read_inbound_addresses(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Vec<AddressPattern>> {
     const NAME: &str = "inbound_addresses";
     if given.is_null(NAME) {
@@ -174,7 +181,7 @@ fn parse_tracking_host(value: &RawValue) -> Result<Option<DomainName>, String> {
     name.map(Some).ok_or_else(|| "must be a host name, like `links.example.com`".to_owned())
 }
 
-/// What `POST /domains` takes.
+/// Body of `POST /domains`.
 #[derive(Debug)]
 pub struct CreateDomain(pub(super) NewDomain);
 
@@ -183,12 +190,12 @@ impl FromRequest for CreateDomain {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("CreateDomain", |_| {
-            let mut name = schema::string("The domain: `example.com`, or a part of it, `mail.example.com`");
+            let mut name = schema::string("The domain, like `example.com` or a subdomain, `mail.example.com`");
             name["examples"] = json!(["example.org"]);
-            let mut selector = schema::string("The selector of the RSA key; one of ours, if not given");
+            let mut selector = schema::string("The selector of the RSA key; generated if omitted");
             selector["examples"] = json!(["mail2026"]);
             let mut key =
-                schema::string("An RSA key of 2,048 to 4,096 bits in PEM that signs already; a new one, if not given");
+                schema::string("An existing RSA key of 2,048 to 4,096 bits in PEM; a new key is generated if omitted");
             key["examples"] = json!([null]);
             key["type"] = json!(["string", "null"]);
             let mut properties = vec![("name", name)];
@@ -238,18 +245,18 @@ impl FromRequest for CreateDomain {
     }
 }
 
-/// The name of a domain, from the field `name`.
+/// Reads the domain's name from the field `name`.
 pub(super) fn read_name(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<DomainName> {
     let read = match given.value("name") {
         None if given.is_present_or_misnamed("name") => return None,
         None => Err("is required".to_owned()),
         Some(value) => fields::parse_text(value)
-            .and_then(|text: Cow<'_, str>| sending_name::parse(&text).map_err(|refused| refused.to_string())),
+            .and_then(|text: Cow<'_, str>| domain_name::parse(&text).map_err(|refused| refused.to_string())),
     };
     read.map_err(|text| notes.errors.add("name", text)).ok()
 }
 
-/// RFC 6376 3.1: a selector is labels; ours is one, so that the Ed25519 key's is the same with an `e`.
+/// Parses a DKIM selector (RFC 6376 3.1). Only one label is accepted; the Ed25519 key's selector appends an `e` to it.
 fn parse_selector(value: &RawValue) -> Result<String, String> {
     let text = fields::parse_text(value)?.to_ascii_lowercase();
     let letters = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
@@ -264,7 +271,7 @@ fn parse_private_key(value: &RawValue) -> Result<ImportedKey, String> {
     ImportedKey::from_pem(&fields::parse_text(value)?).map_err(|refused| refused.to_string())
 }
 
-/// What `PATCH /domains/{id_or_name}` takes.
+/// Path and body of `PATCH /domains/{id_or_name}`.
 #[derive(Debug)]
 pub struct UpdateDomain {
     pub(super) which: DomainKey,
@@ -272,7 +279,7 @@ pub struct UpdateDomain {
 }
 
 impl UpdateDomain {
-    /// What does not fit this domain.
+    /// The problem for a setting that does not fit the domain.
     pub(super) fn find_mismatch(&self, domain: &DomainName) -> Option<Problem> {
         self.settings.find_mismatch(domain).map(|(field, text)| Problem::field(field, text))
     }
@@ -288,7 +295,7 @@ impl FromRequest for UpdateDomain {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("UpdateDomain", |_| {
-            schema::object_with("What is to be changed", &[], DomainSettings::properties())
+            schema::object_with("The fields to change", &[], DomainSettings::properties())
         });
         let parameters = vec![DomainKey::parameter()];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
@@ -315,7 +322,7 @@ impl FromRequest for UpdateDomain {
     }
 }
 
-/// What `DELETE /domains/{id_or_name}` takes.
+/// Path and query of `DELETE /domains/{id_or_name}`.
 #[derive(Debug)]
 pub struct DeleteDomain {
     pub(super) which: DomainKey,
@@ -325,19 +332,19 @@ pub struct DeleteDomain {
 impl FromRequest for DeleteDomain {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let yes = json!({"type": "boolean", "default": false});
-        let force = schema::query_parameter("force", "Delete it although emails from it are scheduled", yes);
+        let force = schema::query_parameter("force", "Delete the domain even if emails from it are scheduled", yes);
         RequestSpec { parameters: vec![DomainKey::parameter(), force], ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
         Ok(Self {
             which: DomainKey::from_request(call)?,
-            force: page::parse_flag(&page::parse_query(&call.query)?, "force")?,
+            force: paging::parse_flag(&paging::parse_query(&call.query)?, "force")?,
         })
     }
 }
 
-/// What `GET /domains` takes.
+/// Query of `GET /domains`.
 #[derive(Debug)]
 pub struct ListDomains {
     pub(super) page: PageParameters,
@@ -359,17 +366,17 @@ impl ListDomains {
 impl FromRequest for ListDomains {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let items = json!({"type": "array", "items": {"type": "string", "enum": STATUSES}});
-        let mut status = schema::query_parameter("status", "Whether it is verified", items);
+        let mut status = schema::query_parameter("status", "Filter by verification status", items);
         (status["style"], status["explode"]) = (json!("form"), json!(false));
         let q = json!({"type": "string", "maxLength": Q_BYTES_MAX});
         let mut parameters = PageParameters::parameters();
-        parameters.extend([status, schema::query_parameter("q", "What the name has in it", q)]);
+        parameters.extend([status, schema::query_parameter("q", "Filter by text in the name", q)]);
         RequestSpec { parameters, ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = page::parse_query(&call.query)?;
-        let q = page::single_value(&given, "q")?.map(str::to_lowercase);
+        let given = paging::parse_query(&call.query)?;
+        let q = paging::single_value(&given, "q")?.map(str::to_lowercase);
         if q.as_ref().is_some_and(|q| q.chars().count() > Q_BYTES_MAX) {
             return Err(Problem::field("q", format!("is longer than {Q_BYTES_MAX} characters")));
         }
@@ -378,7 +385,7 @@ impl FromRequest for ListDomains {
             "verified" => Some(DomainState::Verified),
             _ => None,
         };
-        let statuses = page::parse_words(&call.query, "status", STATUSES, from_word)?;
+        let statuses = paging::parse_words(&call.query, "status", STATUSES, from_word)?;
         Ok(Self { page: PageParameters::from_query(&call.query)?, statuses, q })
     }
 }

@@ -1,26 +1,26 @@
-//! What is shown of domains.
+//! JSON objects and schemas of sending domains.
 
 use bytes::Bytes;
 use mail::address::DomainName;
 use mail::address_pattern::AddressPattern;
 use mail::domain::{DomainState, TlsMode};
+use mail::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType};
 use mail::id::DomainId;
-use mail::setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType};
 use queue::domains::{DomainWithSetup, SendingDomains};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::call::IntoResponse;
 use crate::emails::view::JsonTimestamp;
+use crate::handler::IntoResponse;
 use crate::problem::Problem;
 use crate::schema::{self, Schemas, ToSchema};
 
 const PURPOSES: &[&str] = &["ownership", "dkim", "return_path", "spf", "dmarc", "inbound", "tracking"];
 const STATUSES: &[&str] = &["pending", "verified", "missing", "mismatch", "conflict"];
-/// Why nobody looked.
-const NOT_CHECKED_TEXT: &str = "Not looked for: here domains verify themselves (`auto_verify_domains`)";
+/// Shown as a record's error if the service does not check DNS records.
+const NOT_CHECKED_TEXT: &str = "Not checked: this service verifies domains automatically (`auto_verify_domains`)";
 
-/// A record and what was found of it.
+/// A DNS record with the result of its last check.
 #[derive(Debug, Serialize)]
 pub(super) struct RecordView {
     purpose: RecordPurpose,
@@ -38,7 +38,7 @@ pub(super) struct RecordView {
 }
 
 impl RecordView {
-    /// The value is what to publish: with what is there already, where one record must hold both.
+    /// The value is what to publish; where a name can have only one record, it includes the existing record's content.
     pub(super) fn from_record(record: DomainRecord, finding: Option<&RecordFinding>, unseen: Option<&str>) -> Self {
         let finding = finding.cloned();
         let merged = finding.as_ref().and_then(|finding| finding.merged.clone());
@@ -62,32 +62,34 @@ impl RecordView {
             let number = |description: &str, example: u32| {
                 json!({"type": ["integer", "null"], "minimum": 0, "description": description, "examples": [example]})
             };
-            let mut name = schema::string("Its full name");
+            let mut name = schema::string("The fully qualified name");
             name["examples"] = json!(["_service.example.com"]);
-            let mut value = schema::string("What to publish; for SPF, together with what is there already");
+            let mut value = schema::string("The value to publish; for SPF, merged with the existing record");
             value["examples"] = json!(["postrider-verification=4c0d3a1f2b5e69788796a5b4c3d2e1f0"]);
-            let found = schema::list(schema::string("A value"), "What stands there");
+            let ttl =
+                json!({"type": "integer", "minimum": 0, "description": "The TTL in seconds", "examples": [3_600]});
+            let found = schema::list(schema::string("A value"), "Values found in the DNS");
             schema::object(
-                "A DNS record, and what was found of it",
+                "A DNS record with the result of its last check",
                 [
-                    ("purpose", schema::string_enum(PURPOSES, "What it is for")),
-                    ("type", schema::string_enum(&["TXT", "CNAME", "MX"], "Its type")),
+                    ("purpose", schema::string_enum(PURPOSES, "The purpose of the record")),
+                    ("type", schema::string_enum(&["TXT", "CNAME", "MX"], "The record type")),
                     ("name", name),
                     ("value", value),
-                    ("ttl", json!({"type": "integer", "minimum": 0, "description": "Seconds", "examples": [3_600]})),
+                    ("ttl", ttl),
                     ("priority", number("The preference of an MX record", 10)),
-                    ("required", schema::boolean("The domain is verified only with it")),
-                    ("status", schema::string_enum(STATUSES, "What became of it")),
+                    ("required", schema::boolean("Whether the record is required for verification")),
+                    ("status", schema::string_enum(STATUSES, "The result")),
                     ("found", found),
-                    ("error", schema::nullable_string("What is wrong, and what to do")),
-                    ("checked_at", schema::nullable_time("When it was looked at")),
+                    ("error", schema::nullable_string("What is wrong and how to fix it")),
+                    ("checked_at", schema::nullable_time("When the record was last checked")),
                 ],
             )
         })
     }
 }
 
-/// The keys of a domain.
+/// The DKIM keys of a domain.
 #[derive(Debug, Serialize)]
 struct DomainDkimView {
     selector: String,
@@ -97,7 +99,6 @@ struct DomainDkimView {
     former_until: Option<JsonTimestamp>,
 }
 
-/// A domain.
 #[derive(Debug, Serialize)]
 pub(super) struct DomainView {
     id: DomainId,
@@ -158,17 +159,24 @@ impl DomainView {
     }
 
     fn dkim_schema() -> Value {
-        let mut selector = schema::string("The RSA key's; the Ed25519 key's has an `e` behind it");
+        let mut selector = schema::string("Selector of the RSA key; the Ed25519 key's selector appends an `e`");
         selector["examples"] = json!(["pr0a1b2c"]);
-        let bits = json!({"type": "integer", "minimum": 0, "description": "Of the RSA key", "examples": [2_048]});
+        let bits =
+            json!({"type": "integer", "minimum": 0, "description": "Size of the RSA key in bits", "examples": [2_048]});
         schema::object(
-            "The keys that sign for it",
+            "The DKIM keys of the domain",
             [
                 ("selector", selector),
                 ("key_bits", bits),
-                ("pending_selector", schema::nullable_string("Of keys that sign as soon as their record is seen")),
-                ("former_selector", schema::nullable_string("Of the keys before: leave their record until then")),
-                ("former_until", schema::nullable_time("When the former record may go")),
+                (
+                    "pending_selector",
+                    schema::nullable_string("Selector of new keys; they sign as soon as their record is found"),
+                ),
+                (
+                    "former_selector",
+                    schema::nullable_string("Selector of the previous keys; keep their record until `former_until`"),
+                ),
+                ("former_until", schema::nullable_time("When the previous keys' record can be removed")),
             ],
         )
     }
@@ -176,44 +184,50 @@ impl DomainView {
     pub(super) fn schema(schemas: &mut Schemas) -> Value {
         let record = RecordView::schema(schemas);
         schemas.component("Domain", |_| {
-            let mut name = schema::string("Its name");
+            let mut name = schema::string("The name");
             name["examples"] = json!(["example.com"]);
             schema::object(
-                "A domain that mail is sent from",
+                "A sending domain",
                 [
                     ("id", schema::string("`dom_…`")),
                     ("name", name),
-                    ("status", schema::string_enum(&["unverified", "verified"], "Whether mail may be sent from it")),
-                    ("inbound_enabled", schema::boolean("Mail to it is taken in")),
+                    (
+                        "status",
+                        schema::string_enum(&["unverified", "verified"], "Whether email can be sent from the domain"),
+                    ),
+                    ("inbound_enabled", schema::boolean("Whether mail to the domain is received")),
                     (
                         "inbound_addresses",
                         schema::list(
                             schema::string("An address, `support+*@example.com` or `*@example.com`"),
-                            "The addresses that mail is taken in for; none means every one (a catch-all)",
+                            "Addresses that receive mail; empty means all (catch-all)",
                         ),
                     ),
-                    ("open_tracking", schema::boolean("HTML gets a pixel")),
-                    ("click_tracking", schema::boolean("Links in HTML lead through us")),
+                    ("open_tracking", schema::boolean("Whether opens are tracked by a pixel in the HTML")),
+                    ("click_tracking", schema::boolean("Whether links in the HTML are rewritten to track clicks")),
                     (
                         "tls_mode",
                         schema::string_enum(
                             &["opportunistic", "enforced"],
-                            "TLS where it is offered, or never in the clear",
+                            "`opportunistic`: TLS if the remote host offers it; `enforced`: never without TLS",
                         ),
                     ),
-                    ("tracking_host", schema::nullable_string("The customer's host for tracking links")),
+                    (
+                        "tracking_host",
+                        schema::nullable_string("Your own host for tracking links; null uses the service's host"),
+                    ),
                     ("dkim", Self::dkim_schema()),
-                    ("dkim_ready", schema::boolean("Our keys can sign for it")),
+                    ("dkim_ready", schema::boolean("Whether the service can sign for the domain")),
                     ("records", schema::list(record, "The records to publish, the required ones first")),
                     (
                         "degraded_since",
                         schema::nullable_time(
-                            "Since when a required record is gone; after 72 hours it is verified no more",
+                            "Since when a required record is missing; after 72 hours the domain becomes unverified",
                         ),
                     ),
-                    ("verified_at", schema::nullable_time("When it was verified first")),
-                    ("last_checked_at", schema::nullable_time("When the DNS was last asked")),
-                    ("created_at", schema::time("When it was added")),
+                    ("verified_at", schema::nullable_time("When the domain was first verified")),
+                    ("last_checked_at", schema::nullable_time("When the DNS was last checked")),
+                    ("created_at", schema::time("When the domain was added")),
                     ("updated_at", schema::time("When it was last changed")),
                 ],
             )
@@ -221,7 +235,6 @@ impl DomainView {
     }
 }
 
-/// A domain by itself.
 #[derive(Debug, Serialize)]
 pub struct DomainResponse {
     domain: DomainView,
@@ -240,7 +253,7 @@ impl ToSchema for DomainResponse {
     }
 }
 
-/// A domain after a look.
+/// A domain after a verification.
 #[derive(Debug, Serialize)]
 pub struct VerifyDomainResponse {
     domain: DomainView,
@@ -258,13 +271,13 @@ impl ToSchema for VerifyDomainResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let domain = DomainView::schema(schemas);
         schemas.component("VerifiedDomain", |_| {
-            let verified = schema::boolean("Whether mail may be sent from it; `records` say what is missing");
-            schema::object("A domain after a look", [("domain", domain), ("verified", verified)])
+            let verified =
+                schema::boolean("Whether email can be sent from the domain; `records` shows what is missing");
+            schema::object("A domain after a verification", [("domain", domain), ("verified", verified)])
         })
     }
 }
 
-/// A page of domains.
 #[derive(Debug, Serialize)]
 pub struct DomainList {
     domains: Vec<DomainView>,
@@ -290,7 +303,7 @@ impl ToSchema for DomainList {
     }
 }
 
-/// The records of a domain as a zone file has them.
+/// The records of a domain as a zone file.
 #[derive(Debug)]
 pub struct ZoneFile(pub(super) String);
 
@@ -299,7 +312,7 @@ impl IntoResponse for ZoneFile {
 
     fn describe(_: &mut Schemas) -> Value {
         json!({
-            "type": "string", "description": "A line for each record (RFC 1035 5)",
+            "type": "string", "description": "One line per record (RFC 1035 5)",
             "examples": ["rp.example.com. 3600 IN CNAME rp.mx1.example.net.\n"],
         })
     }

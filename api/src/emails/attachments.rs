@@ -1,30 +1,30 @@
 //! Attachments of a send request: at most ten files of at most 10 MB, in base64.
 //!
-//! What a file is called decides what a recipient's machine does with it, so a name is plain text
-//! of one kind only: no path, no control or direction characters, no encoding inside that a mail
-//! client could undo into another name (RFC 2047, RFC 2231), no `name` parameter in the type.
+//! A file's name decides how the recipient's machine opens it. Therefore a name must be plain text: no path, no control
+//! or bidirectional characters, no encoding that a mail client could decode into another name (RFC 2047, RFC 2231), and
+//! no `name` parameter in the content type.
 
 use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use mail::attached::name::{blocked_extension, has_invisible};
-use mail::attached::{self, ATTACHMENTS_MAX};
+use mail::attachment_policy::filename_policy::{blocked_extension, has_invisible};
+use mail::attachment_policy::{self, ATTACHMENTS_MAX};
 use mail::compose::Attachment;
 use serde_json::value::RawValue;
 
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
 
-/// One file, decoded (email-api.md "Limits").
+/// Maximum size of one decoded file (email-api.md "Limits").
 pub const ATTACHMENT_BYTES_MAX: usize = 10 << 20;
-/// A file name: what file systems take.
+/// Maximum length of a file name, as in common file systems.
 pub const NAME_BYTES_MAX: usize = 255;
 const CONTENT_TYPE_BYTES_MAX: usize = 255;
 const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
 const CONTENT_ID_BYTES_MAX: usize = 200;
 
-/// The names in an attachment.
+/// Field names of an attachment.
 pub(super) const NAMES: FieldNames = FieldNames {
     known: &[
         ("name", "name"),
@@ -56,7 +56,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(false),
 );
 
-/// Reads `attachments`.
+/// Parses `attachments`.
 pub fn read_attachments(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<Attachment> {
     let Some(value) = given.value("attachments") else { return Vec::new() };
     let entries = match fields::parse_list(value, ATTACHMENTS_MAX) {
@@ -85,7 +85,7 @@ fn read_attachment(value: &RawValue, place: usize, notes: &mut FieldDiagnostics)
         }
     };
     required("name", &|value| parse_file_name(value).map(drop));
-    // The bytes are decoded last, once, when the rest will do.
+    // `data` is decoded last, only if the other fields are valid.
     required("data", &|_| Ok(()));
     let mut optional = |name: &str, read: fn(&RawValue) -> Result<String, String>| {
         given.value(name).map(read).transpose().unwrap_or_else(|text| {
@@ -104,16 +104,16 @@ fn read_attachment(value: &RawValue, place: usize, notes: &mut FieldDiagnostics)
     };
     let name = parse_file_name(given.value("name")?).ok()?;
     let content_type = content_type.unwrap_or_else(|| CONTENT_TYPE_DEFAULT.to_owned());
-    if attached::is_message(&content_type, &name)
-        && let Err(error) = attached::check_attached_message(&data)
+    if attachment_policy::is_message(&content_type, &name)
+        && let Err(error) = attachment_policy::check_attached_message(&data)
     {
-        notes.errors.add(&format!("{prefix}data"), format!("is a message that will not do: {error}"));
+        notes.errors.add(&format!("{prefix}data"), format!("is not an acceptable message: {error}"));
         return None;
     }
     Some(Attachment { name, content_type, data, content_id })
 }
 
-/// A file name.
+/// Parses a file name.
 fn parse_file_name(value: &RawValue) -> Result<String, String> {
     let name = fields::parse_header_line(value, NAME_BYTES_MAX)?;
     check_file_name(&name)?;
@@ -139,8 +139,8 @@ fn check_file_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// `type/subtype; parameter=value` (RFC 2045 5.1), without parameters that name the file or steer
-/// the structure.
+/// Parses `type/subtype; parameter=value` (RFC 2045 5.1). Parameters that name the file or affect the MIME structure
+/// are rejected.
 fn parse_content_type(value: &RawValue) -> Result<String, String> {
     let text = fields::parse_header_line(value, CONTENT_TYPE_BYTES_MAX)?;
     let mut parts = text.split(';');
@@ -170,12 +170,12 @@ fn parse_content_type(value: &RawValue) -> Result<String, String> {
     Ok(out)
 }
 
-/// RFC 2045 5.1.
+/// RFC 2045 5.1 `token`.
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(&b))
 }
 
-/// A Content-ID without its brackets (RFC 2045 7): what `cid:` in the HTML names.
+/// Parses a Content-ID without its angle brackets (RFC 2045 7), to which `cid:` URLs in the HTML refer.
 fn parse_content_id(value: &RawValue) -> Result<String, String> {
     let text = fields::parse_header_line(value, CONTENT_ID_BYTES_MAX)?;
     let text = text.trim();
@@ -186,13 +186,13 @@ fn parse_content_id(value: &RawValue) -> Result<String, String> {
     Ok(id.to_owned())
 }
 
-/// The bytes, from base64 with or without padding and line ends.
+/// Decodes base64 with or without padding and line breaks.
 fn decode_base64(value: &RawValue) -> Result<Vec<u8>, String> {
     const ENCODED_BYTES_MAX: usize = ATTACHMENT_BYTES_MAX.div_ceil(3) * 4;
     let too_large = || format!("is larger than {} MB decoded", ATTACHMENT_BYTES_MAX >> 20);
     let text = fields::parse_text(value)?;
     if text.starts_with("data:") {
-        return Err("must be base64 alone, without `data:…;base64,` before it".to_owned());
+        return Err("must be plain base64 without the prefix `data:…;base64,`".to_owned());
     }
     let text: Cow<'_, str> = if text.bytes().any(|b| b.is_ascii_whitespace()) {
         Cow::Owned(text.chars().filter(|c| !c.is_ascii_whitespace()).collect())
@@ -214,9 +214,9 @@ mod tests {
         RawValue::from_string(serde_json::to_string(text).unwrap()).unwrap()
     }
 
-    /// What programs are disguised as, `mail::attached::name` knows; here is what is no plain name at all.
+    /// `mail::attached::name` tests disguised executables; here are names that are no plain file name.
     #[test]
-    fn names_that_will_not_do() {
+    fn unsafe_file_names_are_rejected() {
         for bad in [
             "a.exe",
             "a.exe;.pdf",

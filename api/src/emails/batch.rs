@@ -1,45 +1,45 @@
-//! The batch: up to 100 send requests in one, accepted in one commit.
+//! Batch: up to 100 send requests in one request, accepted in one commit.
 //!
 //! ```text
-//! body ─► items (each read, or what is wrong with it) ─► `run` ─► `answer`: an entry for each
+//! body ─► items (each parsed, or its error) ─► `run` ─► `answer`: one entry per email
 //! ```
 //!
-//! Each email has its own fate, told in its own entry; with `Batch-Validation: strict` all are sent or
-//! none. What is wrong with the batch as a whole (its number, an attachment) refuses it whole, as
-//! email-api.md, "Limits", has it. `{"emails": […]}`, or the list alone.
+//! Each email has its own result in its own entry. With `Batch-Validation: strict` all emails are accepted or none. An
+//! error of the batch itself (too many emails, an attachment) rejects the whole batch (email-api.md, "Limits"). The
+//! body is `{"emails": […]}` or the list alone.
 
-pub mod answer;
-pub mod run;
+pub mod response;
+pub mod submit;
 
 use std::collections::HashMap;
 
-use queue::once::IdempotencyKey;
+use queue::idempotency::IdempotencyKey;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::fingerprint::RequestFingerprint;
 use super::send::{IDEMPOTENCY_KEY, REQUEST_BYTES_MAX, SendRequest, send_schema};
-use crate::call::{FromRequest, Request, RequestSpec};
 use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind};
+use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::idempotency;
 use crate::problem::{ErrorCode, FieldErrors, Problem};
 use crate::schema::{self, Schemas};
 
-/// Emails of a batch.
+/// Maximum number of emails per batch.
 pub const EMAILS_MAX: usize = 100;
-/// The header field that asks for all or nothing.
+/// Header that requests all-or-nothing processing.
 const VALIDATION_HEADER: &str = "batch-validation";
 
 const BATCH_NAMES: FieldNames = FieldNames { known: &[("emails", "emails")], foreign: &[("Messages", "emails")] };
 
-/// A batch.
+/// A parsed batch.
 #[derive(Debug)]
 pub struct BatchRequest {
-    /// Its emails, each as it was read, with its own claim if it has a key; or what is wrong with it.
+    /// Each email with its own idempotency key, if it has one, or its error.
     pub items: Vec<Result<SendRequest, Problem>>,
-    /// All or none.
+    /// All emails are accepted or none.
     pub strict: bool,
-    /// That the whole of it is to be done once.
+    /// The idempotency key of the whole batch.
     pub claim: Option<IdempotencyKey>,
 }
 
@@ -50,9 +50,12 @@ impl FromRequest for BatchRequest {
         schemas.component("SendRequest", |_| send_schema());
         let email = schemas.component("BatchItem", |_| item_schema());
         let emails = json!({"type": "array", "items": email, "minItems": 1, "maxItems": EMAILS_MAX});
-        let about = "The emails; none with attachments. The list alone is taken as well";
+        let about = "The emails, without attachments. The body may also be the list alone";
         let body = schema::object(about, [("emails", emails)]);
-        let strict = schema::header_parameter("Batch-Validation", "`strict`: all are sent, or none");
+        let strict = schema::header_parameter(
+            "Batch-Validation",
+            "`strict`: all emails are accepted or none; `permissive` (default): each email separately",
+        );
         let parameters = vec![idempotency::header_parameter(), strict];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
@@ -61,7 +64,7 @@ impl FromRequest for BatchRequest {
         let strict = match call.headers.get(VALIDATION_HEADER).map(|value| value.as_bytes()) {
             None | Some(b"permissive") => false,
             Some(b"strict") => true,
-            Some(_) => return Err(Problem::field("Batch-Validation", "is `strict` or `permissive`")),
+            Some(_) => return Err(Problem::field("Batch-Validation", "must be `strict` or `permissive`")),
         };
         let items = fields::parse_list(emails_value(call)?, EMAILS_MAX);
         let items = items.map_err(|text| Problem::field("emails", text))?;
@@ -80,7 +83,7 @@ impl FromRequest for BatchRequest {
     }
 }
 
-/// One email, or what is wrong with it; none when it refuses the batch whole.
+/// Parses one email or returns its error. `None` if the error rejects the whole batch.
 fn read_item(n: usize, value: &RawValue, errors: &mut FieldErrors) -> Option<Result<SendRequest, Problem>> {
     let object = match fields::parse_object(value) {
         Ok(object) => object,
@@ -92,26 +95,29 @@ fn read_item(n: usize, value: &RawValue, errors: &mut FieldErrors) -> Option<Res
         name == "attachments" && !matches!(value.get(), "null" | "[]")
     };
     if object.0.iter().any(has_files) {
-        errors.add(&format!("emails[{n}].attachments"), "a batch takes no attachments; send it alone");
+        errors.add(
+            &format!("emails[{n}].attachments"),
+            "attachments are not supported in a batch; send this email with POST /emails",
+        );
         return None;
     }
     Some(SendRequest::from_batch_item(object))
 }
 
-/// Of two emails with one key, the second is refused: it would neither be sent nor be a repetition.
+/// Rejects the second of two emails with the same key: it would be neither sent nor a replay.
 fn reject_duplicate_keys(items: &mut [Result<SendRequest, Problem>]) {
     let mut seen = HashMap::new();
     for (n, item) in items.iter_mut().enumerate() {
         let Ok(SendRequest { claim: Some(claim), .. }) = item else { continue };
         if let Some(first) = seen.get(&claim.key) {
-            *item = Err(Problem::field(IDEMPOTENCY_KEY, format!("is that of emails[{first}], too")));
+            *item = Err(Problem::field(IDEMPOTENCY_KEY, format!("is also the key of emails[{first}]")));
         } else {
             seen.insert(claim.key.clone(), n);
         }
     }
 }
 
-/// What the batch says: what each email says, or what is wrong with it.
+/// The fingerprint of the batch: that of each email or of its error.
 fn batch_fingerprint(items: &[Result<SendRequest, Problem>], strict: bool) -> String {
     let mut fingerprint = RequestFingerprint::new();
     fingerprint.add_count(usize::from(strict));
@@ -119,8 +125,8 @@ fn batch_fingerprint(items: &[Result<SendRequest, Problem>], strict: bool) -> St
     for item in items {
         fingerprint.add_count(usize::from(item.is_ok()));
         match item {
-            Ok(SendRequest { email: letter, warnings, claim }) => {
-                fingerprint.add_email(letter, warnings);
+            Ok(SendRequest { email, warnings, claim }) => {
+                fingerprint.add_email(email, warnings);
                 fingerprint.add_optional(claim.as_ref().map(|claim| &claim.key));
             }
             Err(problem) => fingerprint.add(problem.batch_entry_error().to_string()),
@@ -129,21 +135,21 @@ fn batch_fingerprint(items: &[Result<SendRequest, Problem>], strict: bool) -> St
     fingerprint.finish()
 }
 
-/// A send request that may have a key of its own.
+/// Schema of a batch item: a send request with an optional idempotency key and without attachments.
 fn item_schema() -> serde_json::Value {
     let mut item = send_schema();
     if let Some(fields) = item["properties"].as_object_mut() {
         fields.remove("attachments");
         let key = schema::string(
-            "What is sent with a key is sent once: for 24 hours the same email with the same key, in \
-             whichever batch, gets the entry that it got",
+            "Idempotency key of this email: for 24 hours the same email with the same key, in \
+             any batch, is not sent again and gets the same entry",
         );
         fields.insert(IDEMPOTENCY_KEY.to_owned(), key);
     }
     item
 }
 
-/// The list of emails: the body's `emails`, or the body.
+/// The list of emails: the body's `emails`, or the body itself.
 fn emails_value(call: &Request) -> Result<&RawValue, Problem> {
     let first = call.body.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'[') {

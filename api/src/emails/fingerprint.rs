@@ -1,9 +1,9 @@
-//! The fingerprint of a send request: SHA-256 of what it says, by which the same request is known again
+//! Fingerprint of a send request: a SHA-256 over its content that identifies a repeated request
 //! (completions-email.md 2.3).
 //!
-//! It is taken of the letter that was read, not of the bytes that came: `"x"` is `["x"]`, an alias its
-//! canonical name, tags are an object or a list, in any order. What was ignored counts by its name, since the
-//! answer names it. It is made only of requests with a key.
+//! It covers the parsed email, not the body's bytes: `"x"` equals `["x"]`, an alias equals its canonical name, and tags
+//! are equal as object or list in any order. Ignored fields count by name, because the response names them. It is
+//! computed only for requests with an idempotency key.
 
 use std::fmt::Write as _;
 
@@ -13,10 +13,10 @@ use mail::template::{TemplateKey, TemplateUse};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::letter::SendEmail;
+use super::send_email::SendEmail;
 
-/// A fingerprint being taken. What is added is told apart by its length, so that no two requests that say
-/// different things add up to the same.
+/// An incremental fingerprint. Every part is prefixed by its length or count, so that different requests cannot
+/// produce the same input.
 pub(crate) struct RequestFingerprint(Sha256);
 
 impl RequestFingerprint {
@@ -24,14 +24,13 @@ impl RequestFingerprint {
         Self(Sha256::new())
     }
 
-    /// Adds one thing.
     pub(crate) fn add(&mut self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
         self.0.update((bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
     }
 
-    /// Adds what may be absent.
+    /// Adds an optional part.
     pub(crate) fn add_optional(&mut self, given: Option<impl AsRef<[u8]>>) {
         self.0.update([u8::from(given.is_some())]);
         if let Some(bytes) = given {
@@ -39,15 +38,15 @@ impl RequestFingerprint {
         }
     }
 
-    /// Says that so many things follow.
+    /// Adds the number of the parts that follow.
     pub(crate) fn add_count(&mut self, things: usize) {
         self.0.update((things as u64).to_le_bytes());
     }
 
-    /// In hexadecimal.
+    /// The digest in hexadecimal.
     pub(crate) fn finish(self) -> String {
         self.0.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
-            // Writing to a String does not fail.
+            // Writing to a String cannot fail.
             let _ = write!(text, "{byte:02x}");
             text
         })
@@ -73,7 +72,7 @@ impl RequestFingerprint {
         mailboxes.iter().for_each(|mailbox| self.add_mailbox(mailbox));
     }
 
-    fn add_options(&mut self, wishes: &SendOptions) {
+    fn add_options(&mut self, options: &SendOptions) {
         let SendOptions {
             scheduled_at,
             expires_in,
@@ -83,14 +82,14 @@ impl RequestFingerprint {
             resent_from,
             template,
             run,
-            // No request says so.
+            // Requests cannot set it.
             metered: _,
-        } = wishes;
+        } = options;
         self.add_optional(scheduled_at.map(|at| at.to_string()));
         self.add_optional(expires_in.map(|time| time.as_secs().to_le_bytes()));
         self.add([u8::from(*on_suppressed == OnSuppressed::Skip)]);
         self.add_optional(unsubscribe.map(|yes| [u8::from(yes)]));
-        // A request says none of them.
+        // Requests cannot set these.
         debug_assert!(priority.is_none() && resent_from.is_none() && template.is_none() && run.is_none());
     }
 
@@ -105,7 +104,7 @@ impl RequestFingerprint {
         self.add_json(variables);
     }
 
-    /// JSON, whose objects have no order. It nests as deep as a body may.
+    /// Adds JSON; the order of object members does not matter. Recursion is bounded by the nesting limit of bodies.
     pub(crate) fn add_json(&mut self, value: &Value) {
         match value {
             Value::Null => self.add("n"),
@@ -133,9 +132,9 @@ impl RequestFingerprint {
         }
     }
 
-    /// Adds a letter.
-    pub(super) fn add_email(&mut self, letter: &SendEmail, warnings: &[String]) {
-        // Named one by one, so that what a letter comes to have is not forgotten here.
+    /// Adds a parsed email.
+    pub(super) fn add_email(&mut self, email: &SendEmail, warnings: &[String]) {
+        // Destructured field by field, so that a new field cannot be forgotten here.
         let SendEmail {
             from,
             recipients: people,
@@ -147,9 +146,9 @@ impl RequestFingerprint {
             attachments,
             tags,
             category,
-            options: wishes,
+            options,
             template,
-        } = letter;
+        } = email;
         self.add_mailboxes(from.as_slice());
         for field in [&people.to, &people.cc, &people.bcc, reply_to] {
             self.add_mailboxes(field);
@@ -167,7 +166,7 @@ impl RequestFingerprint {
             self.add(&file.data);
         }
         self.add_optional(category.map(|category| [category as u8]));
-        self.add_options(wishes);
+        self.add_options(options);
         self.add_template(template.as_ref());
         self.add_count(warnings.len());
         warnings.iter().for_each(|warning| self.add(warning));
@@ -175,8 +174,8 @@ impl RequestFingerprint {
 }
 
 /// The fingerprint of one email.
-pub(super) fn email_fingerprint(letter: &SendEmail, warnings: &[String]) -> String {
+pub(super) fn email_fingerprint(email: &SendEmail, warnings: &[String]) -> String {
     let mut fingerprint = RequestFingerprint::new();
-    fingerprint.add_email(letter, warnings);
+    fingerprint.add_email(email, warnings);
     fingerprint.finish()
 }

@@ -1,28 +1,28 @@
-//! `GET /emails`: the list, with its filters.
+//! `GET /emails`: the list with its filters.
 //!
-//! Without a filter the rows are read as they lie. With filters the catalog of terms is asked
-//! (`store/src/catalog/search.rs`), after what is still untold was told, so that who sends and then looks
-//! finds; where that takes too long, `as_of` says how far the catalog is. A request reads a bounded number of rows: a page of a question that little answers may be short,
-//! and still have a next one.
+//! Without filters the rows are read in key order. With filters the term index is searched
+//! (`store/src/email_index/search.rs`), after pending outbox entries were indexed, so that a client finds what it just
+//! sent. If indexing takes too long, `as_of` tells how far the index is. A request reads a bounded number of rows: a
+//! page of a selective filter may be short and still have a next page.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::catalog::{EmailFilter, subject_words};
 use mail::email::{Category, EmailStatus};
+use mail::email_index::{EmailFilter, subject_words};
 use mail::id::DomainId;
 use serde_json::json;
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
 use super::view::{EmailList, EmailView, JsonTimestamp};
-use crate::call::{FromRequest, Request, RequestSpec};
-use crate::page::{self, PageParameters};
+use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::paging::{self, PageParameters};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// How long is waited for what was just done to be found.
+/// Maximum wait for recent emails to be indexed.
 const OUTBOX_WAIT_MAX: Duration = Duration::from_millis(50);
 
 const STATUSES: &[&str] = &["scheduled", "queued", "sent", "delivered", "bounced", "failed", "cancelled"];
@@ -40,7 +40,7 @@ fn parse_status(word: &str) -> Option<EmailStatus> {
     })
 }
 
-/// What `GET /emails` takes.
+/// Query of `GET /emails`.
 #[derive(Debug)]
 pub struct ListEmails {
     page: PageParameters,
@@ -48,12 +48,12 @@ pub struct ListEmails {
     domains: Vec<DomainId>,
 }
 
-/// `tag=name:value`, once for each tag that an email must have. A value may have commas in it.
+/// Parses `tag=name:value`, repeated for each required tag. Values may contain commas.
 fn tag_filters(given: &[(String, String)]) -> Result<Vec<String>, Problem> {
     let tags = given.iter().filter(|(name, value)| name == "tag" && !value.is_empty());
     let tags: Vec<String> = tags.map(|(_, value)| value.clone()).collect();
-    if tags.len() > page::VALUES_MAX {
-        return Err(Problem::field("tag", format!("is given more than {} times", page::VALUES_MAX)));
+    if tags.len() > paging::VALUES_MAX {
+        return Err(Problem::field("tag", format!("is given more than {} times", paging::VALUES_MAX)));
     }
     match tags.iter().all(|tag| tag.find(':').is_some_and(|at| at > 0)) {
         true => Ok(tags),
@@ -62,10 +62,10 @@ fn tag_filters(given: &[(String, String)]) -> Result<Vec<String>, Problem> {
 }
 
 fn subject_filters(given: &[(String, String)]) -> Result<Vec<String>, Problem> {
-    let Some(text) = page::single_value(given, "q")? else { return Ok(Vec::new()) };
+    let Some(text) = paging::single_value(given, "q")? else { return Ok(Vec::new()) };
     let words = subject_words(text);
     match words.is_empty() {
-        true => Err(Problem::field("q", "must have a letter or a digit: words of the subject are looked for")),
+        true => Err(Problem::field("q", "must contain a letter or digit; it searches words of the subject")),
         false => Ok(words),
     }
 }
@@ -81,29 +81,28 @@ impl FromRequest for ListEmails {
             parameter
         };
         let tag =
-            json!({"type": "array", "maxItems": page::VALUES_MAX, "items": {"type": "string", "pattern": "^[^:]+:"}});
+            json!({"type": "array", "maxItems": paging::VALUES_MAX, "items": {"type": "string", "pattern": "^[^:]+:"}});
         let mut parameters = vec![
             schema::query_parameter(
                 "limit",
-                "How many entries. With filters a page may be shorter, and even empty, while `has_more` is true: \
-                 a request reads a bounded number of emails; go on with `next_cursor`",
-                json!({"type": "integer", "minimum": 1, "maximum": page::LIMIT_MAX, "default": page::LIMIT_DEFAULT}),
+                "Maximum number of entries. With filters a page may be shorter, or empty, while `has_more` is true: \
+                 a request reads a bounded number of emails. Continue with `next_cursor`",
+                json!({"type": "integer", "minimum": 1, "maximum": paging::LIMIT_MAX, "default": paging::LIMIT_DEFAULT}),
             ),
-            schema::query_parameter(
-                "cursor",
-                "`next_cursor` of the page before; give the same filters with it",
-                text(),
-            ),
+            schema::query_parameter("cursor", "`next_cursor` of the previous page; repeat the same filters", text()),
         ];
         parameters.extend([
-            several("status", STATUSES, "Where it stands; of several, one"),
-            filter("to", "The address of a recipient, in `to`, `cc` or `bcc`; of several with commas, one"),
-            filter("from", "The author's address; of several with commas, one"),
-            schema::query_parameter("tag", "A tag, `name:value`; given several times, all of them", tag),
-            several("category", Category::WORDS, "What it is for; of several, one"),
-            filter("template", "A template, by id or by its alias when it was sent; of several, one"),
-            filter("domain_id", "A sending domain (`dom_…`); of several, one"),
-            filter("q", "Words that the subject has, all of them, in any order; their case does not count"),
+            several("status", STATUSES, "Filter by status; several separated by commas"),
+            filter("to", "Filter by recipient address in `to`, `cc` or `bcc`; several separated by commas"),
+            filter("from", "Filter by sender address; several separated by commas"),
+            schema::query_parameter("tag", "Filter by tag, `name:value`; if repeated, all must match", tag),
+            several("category", Category::WORDS, "Filter by category; several separated by commas"),
+            filter(
+                "template",
+                "Filter by template, by id or by the alias used when sending; several separated by commas",
+            ),
+            filter("domain_id", "Filter by sending domain (`dom_…`); several separated by commas"),
+            filter("q", "Words in the subject; all must match, in any order, case-insensitive"),
             schema::time_parameter("created_after", "Only emails accepted after this time"),
             schema::time_parameter("created_before", "Only emails accepted before this time"),
         ]);
@@ -111,21 +110,21 @@ impl FromRequest for ListEmails {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = page::parse_query(&call.query)?;
+        let given = paging::parse_query(&call.query)?;
         let filter = EmailFilter {
-            statuses: page::parse_words(&call.query, "status", STATUSES, parse_status)?,
-            to: page::parse_values(&given, "to", "an email address")?,
-            from: page::parse_values(&given, "from", "an email address")?,
+            statuses: paging::parse_words(&call.query, "status", STATUSES, parse_status)?,
+            to: paging::parse_values(&given, "to", "an email address")?,
+            from: paging::parse_values(&given, "from", "an email address")?,
             tags: tag_filters(&given)?,
-            categories: page::parse_words(&call.query, "category", Category::WORDS, Category::from_word)?,
-            templates: page::parse_values(&given, "template", "a template's id or alias")?,
+            categories: paging::parse_words(&call.query, "category", Category::WORDS, Category::from_word)?,
+            templates: paging::parse_values(&given, "template", "a template's id or alias")?,
             domains: Vec::new(),
             words: subject_filters(&given)?,
             sent_by: None,
-            after: page::parse_time(&given, "created_after")?,
-            before: page::parse_time(&given, "created_before")?,
+            after: paging::parse_time(&given, "created_after")?,
+            before: paging::parse_time(&given, "created_before")?,
         };
-        let domains = page::parse_values(&given, "domain_id", "the id of a domain (`dom_…`)")?;
+        let domains = paging::parse_values(&given, "domain_id", "the id of a domain (`dom_…`)")?;
         Ok(Self { page: PageParameters::from_query(&call.query)?, filter, domains })
     }
 }
@@ -133,13 +132,13 @@ impl FromRequest for ListEmails {
 /// `GET /emails`.
 ///
 /// # Errors
-/// The cursor is none of this list's; the store cannot be read.
+/// The cursor is invalid; the store cannot be read.
 pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListEmails) -> Result<EmailList, Problem> {
     let ListEmails { page, mut filter, mut domains } = input;
-    // A key that may only send sees what it sent.
+    // A sending-only key sees only emails that it sent.
     filter.sent_by = tenant.confined_to();
     if let Some(bond) = tenant.bound_to() {
-        // A key that is bound to a domain sees what was sent from it.
+        // A key restricted to a domain sees only emails from that domain.
         if !domains.is_empty() && !domains.contains(&bond) {
             return list_response(&room, &tenant, Vec::new(), None).await;
         }
@@ -151,20 +150,20 @@ pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListEmails) -> Res
         filter.domains.extend(store::domain::get(store, account, *id).await?.map(|domain| domain.name));
     }
     if !domains.is_empty() && filter.domains.is_empty() {
-        // Nobody's domain, or another's: nothing was sent from it.
+        // The domains are unknown or belong to another account.
         return list_response(&room, &tenant, Vec::new(), None).await;
     }
     if filter.is_empty() {
-        // One more than asked tells whether there is more.
+        // Reads one more than the limit to learn whether there is a next page.
         let mut found = store::email::list(store, account, before, page.limit + 1).await?;
         let has_more = found.len() > page.limit;
         found.truncate(page.limit);
-        let next = found.last().filter(|_| has_more).map(|last| page::after_email(last.email.id));
+        let next = found.last().filter(|_| has_more).map(|last| paging::after_email(last.email.id));
         return list_response(&room, &tenant, found, next).await;
     }
     let as_of = room.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await.map(JsonTimestamp);
-    let found = store::catalog::search::search(store, account, &filter, before, page.limit).await?;
-    let list = list_response(&room, &tenant, found.emails, found.next.map(page::after_email)).await?;
+    let found = store::email_index::search::search(store, account, &filter, before, page.limit).await?;
+    let list = list_response(&room, &tenant, found.emails, found.next.map(paging::after_email)).await?;
     Ok(EmailList { as_of, ..list })
 }
 
@@ -185,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_status_is_read_as_it_is_written() {
+    fn each_status_round_trips() {
         for word in STATUSES {
             let status = parse_status(word).unwrap();
             assert_eq!(serde_json::to_value(status).unwrap(), json!(word));

@@ -1,8 +1,8 @@
-//! `GET /emails/metrics`: what happened, over time (completions-email.md 2.7).
+//! `GET /emails/metrics`: email counters over time (completions-email.md 2.7).
 //!
-//! Hours are what is stored (`store/src/metric.rs`); days are sums of them, of UTC. Without dimensions each
-//! period of the range has a row, also when nothing happened in it, so that a chart can be drawn from the
-//! rows as they are; with dimensions those have one in which something did.
+//! Counters are stored per hour (`store/src/metric.rs`); days are sums of hours, in UTC. Without dimensions every
+//! period of the range has a row, even if all counts are zero, so that charts can use the rows directly. With
+//! dimensions only periods and values with a count have a row.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,18 +15,18 @@ use serde_json::{Map, Value, json};
 use store::access::Tenant;
 
 use super::view::JsonTimestamp;
-use crate::call::{FromRequest, Request, RequestSpec};
-use crate::page;
-use crate::period::TimeRange;
+use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::paging;
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
+use crate::time_range::TimeRange;
 
-/// Rows of an answer.
+/// Maximum number of rows in a response.
 const ROWS_MAX: usize = 10_000;
-/// Stored rows that are read for an answer.
+/// Maximum number of stored rows read for a response.
 const READ_MAX: usize = 30_000;
-/// How long is waited for what was just done to be counted.
+/// Maximum wait for recent events to be counted.
 const OUTBOX_WAIT_MAX: Duration = Duration::from_millis(50);
 
 const DIMENSIONS: &[&str] = &["domain", "tag", "template", "provider"];
@@ -42,7 +42,7 @@ const COUNTERS: &[&str] = &[
     "suppressed",
     "unsubscribed",
 ];
-/// Shares that people look for: of what, and of how many.
+/// Rates: name, numerator and denominator.
 const RATES: &[(&str, Counter, Counter)] = &[
     ("delivery_rate", Counter::Delivered, Counter::Sent),
     ("bounce_rate", Counter::Bounced, Counter::Sent),
@@ -60,7 +60,7 @@ fn parse_dimension(word: &str) -> Option<Dimension> {
     Dimension::ALL.into_iter().find(|dimension| dimension.word() == word)
 }
 
-/// What `GET /emails/metrics` takes.
+/// Query of `GET /emails/metrics`.
 #[derive(Debug)]
 pub struct MetricsQuery {
     period: TimeRange,
@@ -81,20 +81,21 @@ impl FromRequest for MetricsQuery {
             several(
                 "dimensions",
                 DIMENSIONS,
-                "Rows by the sending domain, by each tag (`name:value`), by the template's alias, by who runs the \
-                 recipient's mail host (known from the first attempt on: nothing is `sent` by provider); of \
-                 several, the rows of each. Of an hour 100 values are counted apart, the others as `(other)`",
+                "Group by sending domain, by tag (`name:value`), by template alias, or by the provider of the \
+                 recipient's mail host (known from the first attempt on, so `sent` is not counted by provider). With \
+                 several dimensions, each has its own rows. At most 100 values per hour are listed, the others as \
+                 `(other)`",
             ),
-            several("metrics", COUNTERS, "What is counted; left out: everything"),
+            several("metrics", COUNTERS, "Counters to return; all if omitted"),
         ]);
         RequestSpec { parameters, ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let mut dimensions = page::parse_words(&call.query, "dimensions", DIMENSIONS, parse_dimension)?;
+        let mut dimensions = paging::parse_words(&call.query, "dimensions", DIMENSIONS, parse_dimension)?;
         dimensions.sort_unstable();
         dimensions.dedup();
-        let mut counters = page::parse_words(&call.query, "metrics", COUNTERS, parse_counter)?;
+        let mut counters = paging::parse_words(&call.query, "metrics", COUNTERS, parse_counter)?;
         if counters.is_empty() {
             counters.extend(Counter::ALL);
         }
@@ -116,7 +117,7 @@ impl MetricsQuery {
     }
 }
 
-/// A row.
+/// One period, or one value of a dimension in a period.
 #[derive(Debug, Serialize)]
 pub struct MetricRow {
     period_start: JsonTimestamp,
@@ -128,14 +129,12 @@ pub struct MetricRow {
     counts: Map<String, Value>,
 }
 
-/// The totals, and the rows.
 #[derive(Debug, Serialize)]
 pub struct MetricsView {
     totals: Map<String, Value>,
     rows: Vec<MetricRow>,
 }
 
-/// The answer.
 #[derive(Debug, Serialize)]
 pub struct MetricsResponse {
     metrics: MetricsView,
@@ -150,27 +149,27 @@ impl ToSchema for MetricsResponse {
                     .map(|counter| (counter.word().to_owned(), schema::count(counter_description(counter))))
             };
             let rates = RATES.iter().map(|(name, part, whole)| {
-                let text = format!("`{}` of `{}`, from 0, with four digits", part.word(), whole.word());
+                let text = format!("`{}` divided by `{}`, rounded to four digits", part.word(), whole.word());
                 ((*name).to_owned(), json!({"type": "number", "minimum": 0, "description": text}))
             });
             let totals: Map<String, Value> = counts().chain(rates).collect();
             let mut row: Map<String, Value> = counts().collect();
-            row.insert("period_start".to_owned(), schema::time("When the hour or the day begins"));
+            row.insert("period_start".to_owned(), schema::time("Start of the hour or day"));
             row.insert(
                 "dimension".to_owned(),
-                schema::string_enum(DIMENSIONS, "What the row is about, when it was asked"),
+                schema::string_enum(DIMENSIONS, "The dimension of the row, if dimensions were requested"),
             );
-            row.insert("value".to_owned(), schema::string("Which of them"));
+            row.insert("value".to_owned(), schema::string("The value of the dimension"));
             schema::object(
-                "What happened, counted by recipients; of the counters those that were asked for",
+                "Email metrics, counted per recipient; contains the requested counters",
                 [
-                    ("totals", json!({"type": "object", "description": "All of the range", "properties": totals})),
+                    ("totals", json!({"type": "object", "description": "Totals of the range", "properties": totals})),
                     (
                         "rows",
                         schema::list(
                             json!({"type": "object", "properties": row, "required": ["period_start"]}),
-                            "The periods, oldest first; without dimensions all of them, with dimensions those of \
-                             each value in which something happened",
+                            "The periods, oldest first: without dimensions all periods, with dimensions those in \
+                             which a value was counted",
                         ),
                     ),
                 ],
@@ -182,63 +181,67 @@ impl ToSchema for MetricsResponse {
 
 fn counter_description(counter: Counter) -> &'static str {
     match counter {
-        Counter::Sent => "Recipients that mail was accepted for; of scheduled mail, when it was due",
-        Counter::Delivered => "Recipients whose server took it",
-        Counter::Bounced => "Recipients whose server refused it",
-        Counter::Failed => "Recipients given up for another reason",
-        Counter::Delayed => "Recipients put off at the first attempt",
-        Counter::Complained => "Recipients who complained",
-        Counter::Opened => "Recipients who opened it, each once; machines do not count",
-        Counter::Clicked => "Recipients who followed a link, each once; machines do not count",
-        Counter::Suppressed => "Recipients not sent to: suppressed, or opted out",
-        Counter::Unsubscribed => "Unsubscribes by the link of the email",
+        Counter::Sent => "Recipients of accepted email; scheduled email counts when it is sent",
+        Counter::Delivered => "Recipients whose server accepted the email",
+        Counter::Bounced => "Recipients whose server rejected the email",
+        Counter::Failed => "Recipients that failed for another reason",
+        Counter::Delayed => "Recipients deferred at the first attempt",
+        Counter::Complained => "Recipients who reported spam",
+        Counter::Opened => "Recipients who opened the email, each counted once, without machines",
+        Counter::Clicked => "Recipients who clicked a link, each counted once, without machines",
+        Counter::Suppressed => "Recipients that were suppressed or opted out",
+        Counter::Unsubscribed => "Unsubscribes by the email's link",
     }
 }
 
 fn too_many_rows(name: &str) -> Problem {
-    Problem::field(
-        name,
-        format!("asks for more than {ROWS_MAX} rows; ask for a shorter range, days or fewer dimensions"),
-    )
+    Problem::field(name, format!("yields more than {ROWS_MAX} rows; use a shorter range, days or fewer dimensions"))
 }
 
 /// `GET /emails/metrics`.
 ///
 /// # Errors
-/// The range is too long, or there is more in it than an answer holds; the store cannot be read.
-pub async fn get(room: Arc<AppState>, tenant: Tenant, asked: MetricsQuery) -> Result<MetricsResponse, Problem> {
-    let hours = asked.period.hour_range(room.intake.clock().now())?;
+/// The range is too long or yields too many rows; the store cannot be read.
+pub async fn get(room: Arc<AppState>, tenant: Tenant, request: MetricsQuery) -> Result<MetricsResponse, Problem> {
+    let hours = request.period.hour_range(room.intake.clock().now())?;
     room.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await;
-    let by_period = sum_by_period(&room, &tenant, &asked, None, hours.clone()).await?;
+    let by_period = sum_by_period(&room, &tenant, &request, None, hours.clone()).await?;
     let mut all = MetricCounts::default();
     by_period.values().for_each(|counts| all.add_all(counts));
     let mut rows = Vec::new();
-    if asked.dimensions.is_empty() {
+    if request.dimensions.is_empty() {
         let mut period = hours.start;
         while period < hours.end {
             let counts = by_period.get(&(period, String::new())).cloned().unwrap_or_default();
             let period_start = JsonTimestamp(period.begins_at());
-            rows.push(MetricRow { period_start, dimension: None, value: None, counts: asked.shown_counters(&counts) });
-            period = Hour(period.0 + asked.period.granularity.hours());
+            rows.push(MetricRow {
+                period_start,
+                dimension: None,
+                value: None,
+                counts: request.shown_counters(&counts),
+            });
+            period = Hour(period.0 + request.period.granularity.hours());
         }
     }
-    for dimension in &asked.dimensions {
-        for ((period, value), counts) in sum_by_period(&room, &tenant, &asked, Some(*dimension), hours.clone()).await? {
+    for dimension in &request.dimensions {
+        for ((period, value), counts) in
+            sum_by_period(&room, &tenant, &request, Some(*dimension), hours.clone()).await?
+        {
             if rows.len() == ROWS_MAX {
                 return Err(too_many_rows("dimensions"));
             }
-            let (period_start, counts) = (JsonTimestamp(period.begins_at()), asked.shown_counters(&counts));
+            let (period_start, counts) = (JsonTimestamp(period.begins_at()), request.shown_counters(&counts));
             rows.push(MetricRow { period_start, dimension: Some(dimension.word()), value: Some(value), counts });
         }
     }
-    Ok(MetricsResponse { metrics: MetricsView { totals: asked.totals_with_rates(&all), rows } })
+    Ok(MetricsResponse { metrics: MetricsView { totals: request.totals_with_rates(&all), rows } })
 }
 
-/// The counts of each period and value.
+/// The counts per period and value; the value is empty without a dimension.
 async fn sum_by_period(
     room: &AppState,
     tenant: &Tenant,
-    asked: &MetricsQuery,
+    request: &MetricsQuery,
     dimension: Option<Dimension>,
     hours: Range<Hour>,
 ) -> Result<BTreeMap<(Hour, String), MetricCounts>, Problem> {
@@ -246,7 +249,7 @@ async fn sum_by_period(
     let rows = store::metric::read(store, account, dimension, hours, READ_MAX).await?;
     let mut sums: BTreeMap<(Hour, String), MetricCounts> = BTreeMap::new();
     for (hour, value, counts) in rows.ok_or_else(|| too_many_rows("from"))? {
-        sums.entry((asked.period.granularity.period_start(hour), value)).or_default().add_all(&counts);
+        sums.entry((request.period.granularity.period_start(hour), value)).or_default().add_all(&counts);
     }
     Ok(sums)
 }

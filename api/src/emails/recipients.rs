@@ -1,4 +1,4 @@
-//! Addresses of a send request: author, recipients, reply addresses.
+//! Addresses of a send request: author, recipients, reply-to.
 
 use std::collections::HashSet;
 
@@ -9,23 +9,22 @@ use serde_json::value::RawValue;
 
 use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
 
-/// Recipients in `to`, `cc` and `bcc` together. A mailing of a thousand people is the most that one
-/// email may be; more is a batch's work.
+/// Maximum number of recipients in `to`, `cc` and `bcc` together. Larger mailings use batches.
 pub const RECIPIENTS_MAX: usize = 1_000;
-/// Addresses in `reply_to`.
+/// Maximum number of addresses in `reply_to`.
 pub const REPLY_TO_MAX: usize = 25;
-/// A display name.
+/// Maximum length of a display name.
 pub const NAME_BYTES_MAX: usize = 256;
 
 const FROM_NAMES: FieldNames =
     FieldNames { known: &[("email", "email"), ("name", "name")], foreign: &[("Email", "email"), ("Name", "name")] };
 
-/// What is said where several addresses stand in the place of one.
-const USE_LIST_TEXT: &str = "must hold one address; give several as a list";
-/// The same where there can be no more.
-const SINGLE_AUTHOR_TEXT: &str = "must be one address: an email has one author";
+/// Error for several addresses in one text.
+const USE_LIST_TEXT: &str = "must contain one address; use a list for several";
+/// Error for several addresses in `from`.
+const SINGLE_AUTHOR_TEXT: &str = "must be a single address";
 
-/// The author: `Ada <ada@example.com>` or `{email, name}`.
+/// Parses the author: `Ada <ada@example.com>` or `{email, name}`.
 pub fn read_author(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Mailbox> {
     let Some(value) = given.value("from") else {
         if !given.is_present_or_misnamed("from") {
@@ -70,21 +69,17 @@ fn read_author_object(value: &RawValue, notes: &mut FieldDiagnostics) -> Option<
     }
 }
 
-/// The people an email is for, without duplicates: of `to`, `cc` and `bcc` the first that names an
-/// address keeps it.
+/// The recipients without duplicates. An address that occurs in several fields stays in the first of `to`, `cc`, `bcc`.
 #[derive(Debug, Default)]
 pub struct RecipientLists {
-    /// `To`.
     pub to: Vec<Mailbox>,
-    /// `Cc`.
     pub cc: Vec<Mailbox>,
-    /// In the envelope only.
     pub bcc: Vec<Mailbox>,
-    /// All of them.
+    /// All recipients: the SMTP envelope.
     pub envelope: Vec<DraftRecipient>,
 }
 
-/// Reads `to`, `cc` and `bcc`.
+/// Parses `to`, `cc` and `bcc`.
 pub fn read_recipients(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> RecipientLists {
     let mut all = RecipientLists::default();
     if !given.is_present_or_misnamed("to") {
@@ -104,7 +99,7 @@ pub fn read_recipients(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -
         };
         left -= mailboxes.len();
         if field == "to" && value.get() == "[]" {
-            notes.errors.add("to", "must name a recipient");
+            notes.errors.add("to", "must contain at least one recipient");
         }
         for mailbox in mailboxes {
             if !seen.insert(mailbox.address.clone()) {
@@ -122,7 +117,7 @@ pub fn read_recipients(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -
     all
 }
 
-/// Reads `reply_to`.
+/// Parses `reply_to`.
 pub fn read_reply_to(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<Mailbox> {
     let Some(value) = given.value("reply_to") else { return Vec::new() };
     parse_mailboxes(value, "reply_to", REPLY_TO_MAX, notes).unwrap_or_else(|TooManyAddresses| {
@@ -133,7 +128,7 @@ pub fn read_reply_to(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> 
 
 struct TooManyAddresses;
 
-/// An address or a list of them. Those that are none are noted and left out.
+/// Parses an address or a list of addresses. Invalid ones are recorded as errors and omitted.
 fn parse_mailboxes(
     value: &RawValue,
     field: &str,
@@ -163,18 +158,17 @@ fn parse_mailboxes(
     }
 }
 
-/// `ada@example.com` or `Ada <ada@example.com>`: one. Of several is said what is to be `several`.
+/// Parses `ada@example.com` or `Ada <ada@example.com>`. Returns `several` if the text has more than one address.
 fn parse_mailbox(value: &RawValue, several: &str) -> Result<Mailbox, String> {
     let text = fields::parse_text(value)?;
-    // A name, an address, and what stands between them.
+    // A display name, an address, and their delimiters.
     mail::tags::check_line(&text, NAME_BYTES_MAX + 4 * mail::address::ADDRESS_BYTES_MAX)?;
     let mailbox: Mailbox = text.parse().map_err(|error| address_error_text(&text, several, error))?;
     let Some(name) = &mailbox.name else { return Ok(mailbox) };
     if name.len() > NAME_BYTES_MAX {
         return Err(format!("the display name is longer than {NAME_BYTES_MAX} bytes"));
     }
-    // `a <x@y>, b <z@w>` reads like one mailbox with an odd name: nobody's mail goes to the last
-    // of several without a word.
+    // `a <x@y>, b <z@w>` would parse as one mailbox with an odd name: reject it instead of silently dropping addresses.
     let quoted = text.trim_start().starts_with('"');
     if !quoted && (name.contains(['<', '>']) || (name.contains(',') && name.contains('@'))) {
         return Err(several.to_owned());

@@ -1,17 +1,17 @@
-//! `POST /emails/{id}/resend`: a new send, built from a stored email (email-api.md "Email endpoints").
+//! `POST /emails/{id}/resend`: a new email built from a stored one (email-api.md "Email endpoints").
 //!
-//! Its author, recipients, subject, texts, tags and own header fields are those of the stored one; files
-//! are left out, and links of ours are made anew. Everything is checked anew, as for any other send. What
-//! has yet to go out by itself, since it is scheduled or held, is not sent again: it would go out twice.
+//! It has the stored email's author, recipients, subject, bodies, tags and custom headers. Attachments are omitted;
+//! tracking and unsubscribe links are created anew. It is validated like any other send. An email that is still
+//! scheduled or held cannot be resent: it would be sent twice.
 
 use std::sync::Arc;
 
 use http::HeaderMap;
 use mail::compose::{Composition, CustomHeader};
-use mail::contents::ParsedBody;
 use mail::draft::{Draft, DraftContent, DraftRecipient, SendOptions, SubmissionEnvelope};
 use mail::email::{EmailRollup, EmailStatus, Ingress};
 use mail::idempotency::IdempotencyScope;
+use mail::parsed_body::ParsedBody;
 use mail::recipient::{DsnOptions, Recipient};
 use mail::tracking::restore_html;
 use mail::unsubscribe;
@@ -21,17 +21,17 @@ use store::email::EmailWithRecipients;
 
 use super::send::SendResponse;
 use super::{EmailPath, find, id_parameter, send_idempotent};
-use crate::call::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::fields::{FieldDiagnostics, FieldNames};
+use crate::handler::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::idempotency::{self, IdempotentResponse};
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// What is said when the stored email had files.
+/// Warning if the stored email had attachments.
 const ATTACHMENTS_OMITTED: &str = "attachments_omitted";
 
-/// What it takes.
+/// Path and headers of `POST /emails/{id}/resend`.
 #[derive(Debug)]
 pub struct ResendEmail {
     email: EmailPath,
@@ -43,12 +43,12 @@ impl FromRequest for ResendEmail {
     const MEDIA: Media = Media::OptionalJson;
 
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let body = schema::object("Nothing: the email is sent as it is stored", []);
+        let body = schema::object("No fields: the email is resent as stored", []);
         let parameters = vec![id_parameter(), idempotency::header_parameter()];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    /// Whoever asks for other recipients, say, is told that they get none.
+    /// Fields such as other recipients are not supported; they are reported as ignored.
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = FieldNames { known: &[], foreign: &[] };
         let mut notes = FieldDiagnostics::default();
@@ -63,7 +63,7 @@ impl FromRequest for ResendEmail {
 /// `POST /emails/{id}/resend`.
 ///
 /// # Errors
-/// No such email, or its message is not kept any more; what the hall refuses.
+/// The email does not exist or its content is no longer stored; the intake rejects the new email.
 pub async fn resend(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -75,13 +75,13 @@ pub async fn resend(
     send_idempotent(&room, &tenant, (IdempotencyScope::Resend, claim), draft).await
 }
 
-/// The email has gone out, or never will.
+/// Checks that the email was sent or will never be.
 fn check_resendable(recipients: &[Recipient]) -> Result<(), Problem> {
     let status = EmailRollup::from_recipients(recipients).status;
     if !matches!(status, EmailStatus::Scheduled | EmailStatus::Queued) {
         return Ok(());
     }
-    let text = "The email has yet to be sent: PATCH /emails/{id} sends it at another time, or cancels it";
+    let text = "The email has not been sent yet; reschedule or cancel it with PATCH /emails/{id}";
     Err(Problem::new(ErrorCode::VALIDATION_ERROR, text).with_details(json!({"status": status})))
 }
 
@@ -89,14 +89,17 @@ async fn draft_from_stored(room: &AppState, found: EmailWithRecipients) -> Resul
     let EmailWithRecipients { mut email, recipients, .. } = found;
     check_resendable(&recipients)?;
     if email.is_confidential() {
-        return Err(Problem::new(ErrorCode::NOT_FOUND, "What this message says is for its recipient alone"));
+        return Err(Problem::new(
+            ErrorCode::NOT_FOUND,
+            "The content of this message is confidential and can be read only by its recipient",
+        ));
     }
     let raw = store::email::get_body(room.intake.store(), email.account, email.id).await?;
     let raw = raw.ok_or_else(|| {
-        Problem::new(ErrorCode::NOT_FOUND, "The message's bytes are not kept any more: it cannot be sent again")
+        Problem::new(ErrorCode::NOT_FOUND, "The content of this message is no longer stored; it cannot be resent")
     })?;
     let mut contents = tokio::task::spawn_blocking(move || ParsedBody::parse(&raw)).await.map_err(Problem::internal)?;
-    // The new send makes its own link, if it is to have one. Subjects stored by earlier versions hold the old one.
+    // The new email gets its own unsubscribe link. Subjects stored by earlier versions contain the old one.
     if email.unsubscribe
         && let Some(link) = contents.take_managed_unsubscribe()
     {
@@ -105,7 +108,7 @@ async fn draft_from_stored(room: &AppState, found: EmailWithRecipients) -> Resul
     let warnings = contents.files.iter().take(1).map(|_| ATTACHMENTS_OMITTED.to_owned()).collect();
     let headers = contents.headers.iter();
     let headers = headers.filter_map(|(name, value)| CustomHeader::new(name, value).ok()).collect();
-    // What neither text nor HTML was in has a text that is empty.
+    // A message with neither text nor HTML gets an empty text.
     let text = contents.text.or_else(|| contents.html.is_none().then(String::new));
     let parts = Composition {
         from: email.from.clone(),
@@ -114,7 +117,7 @@ async fn draft_from_stored(room: &AppState, found: EmailWithRecipients) -> Resul
         bcc: email.facts.bcc,
         reply_to: email.facts.reply_to,
         subject: email.facts.subject,
-        // The new email is tracked anew, under its own name.
+        // Restores the original links, so that the new email is tracked under its own id.
         html: contents.html.map(|html| restore_html(&html, room.intake.link_key())),
         text,
         headers,
@@ -124,7 +127,7 @@ async fn draft_from_stored(room: &AppState, found: EmailWithRecipients) -> Resul
         .into_iter()
         .map(|r| DraftRecipient { address: r.address, kind: r.kind, notify: DsnOptions::default() })
         .collect();
-    let wishes = SendOptions {
+    let options = SendOptions {
         expires_in: email.expires_in,
         unsubscribe: Some(email.unsubscribe),
         resent_from: Some(email.id),
@@ -139,7 +142,7 @@ async fn draft_from_stored(room: &AppState, found: EmailWithRecipients) -> Resul
         content: DraftContent::Parts(Box::new(parts)),
         tags: email.tags,
         category: email.category,
-        options: wishes,
+        options,
     };
     Ok((draft, warnings))
 }

@@ -1,44 +1,44 @@
-//! The send request: the body of `POST /emails`, read into a draft.
+//! Send request: parses the body of `POST /emails`.
 //!
-//! Everything wrong with it is told at once. Unknown fields are ignored and named in `warnings`.
+//! All errors are reported at once. Unknown fields are ignored and named in `warnings`.
 
 use std::borrow::Cow;
 
 use http::HeaderMap;
-use mail::attached::ATTACHMENTS_MAX;
-use mail::attached::name::EXTENSIONS_BLOCKED;
+use mail::attachment_policy::ATTACHMENTS_MAX;
+use mail::attachment_policy::filename_policy::EXTENSIONS_BLOCKED;
 use mail::email::EmailStatus;
 use mail::id::EmailId;
 use mail::tags::TAGS_MAX;
-use queue::accept::SubmitReceipt;
-use queue::once::IdempotencyKey;
+use queue::idempotency::IdempotencyKey;
+use queue::intake::SubmitReceipt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::attachments::{self, NAME_BYTES_MAX};
 use super::fingerprint;
-use super::labels::{HEADERS_MAX, read_category, read_headers, read_tags};
-use super::letter::SendEmail;
 use super::recipients::{RECIPIENTS_MAX, REPLY_TO_MAX, read_author, read_recipients, read_reply_to};
+use super::send_email::SendEmail;
+use super::send_options::{EXPIRES_IN_S_MAX, read_send_options};
+use super::tags_and_headers::{HEADERS_MAX, read_category, read_headers, read_tags};
 use super::template::{read_template, template_schema, variables_schema};
-use super::wishes::{EXPIRES_IN_S_MAX, read_send_options};
-use crate::call::{FromRequest, Request, RequestSpec};
 use crate::fields::{self, FieldDiagnostics, FieldNames, JsonObject, ObjectFields};
+use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::idempotency;
 use crate::problem::Problem;
 use crate::schema::{self, Schemas, ToSchema};
 
-/// The body: ten attachments of 10 MB in base64, and the texts (completions-email.md 2.1).
+/// Maximum body size: ten attachments of 10 MB in base64, and the texts (completions-email.md 2.1).
 pub const REQUEST_BYTES_MAX: usize = 144 << 20;
-/// `html`, and `text`.
+/// Maximum size of `html` and of `text`.
 pub const CONTENT_BYTES_MAX: usize = 5 << 20;
-/// `subject`: what RFC 5322 2.1.1 gives a line, in characters of four bytes.
+/// Maximum size of `subject`: a line of RFC 5322 2.1.1 with four-byte characters.
 pub const SUBJECT_BYTES_MAX: usize = 4 * 998;
 
-/// The key of one email of a batch.
+/// Field name of the idempotency key of one email of a batch.
 pub(super) const IDEMPOTENCY_KEY: &str = "idempotency_key";
 
-/// The names in a send request.
+/// Field names of a send request and their aliases.
 pub(crate) const NAMES: FieldNames = FieldNames {
     known: &[
         ("from", "from"),
@@ -92,7 +92,7 @@ pub(crate) const NAMES: FieldNames = FieldNames {
         ("ReplyTo", "reply_to"),
         ("Headers", "headers"),
         ("Tag", "tags"),
-        ("Tags", "tags"),
+        ("The tags", "tags"),
         ("Metadata", "tags"),
         ("Attachments", "attachments"),
         ("ScheduledAt", "scheduled_at"),
@@ -102,22 +102,21 @@ pub(crate) const NAMES: FieldNames = FieldNames {
     ],
 };
 
-/// A send request that was read.
+/// A parsed send request.
 #[derive(Debug)]
 pub struct SendRequest {
-    /// What it says.
     pub email: SendEmail,
-    /// What was ignored.
+    /// Warnings about ignored fields.
     pub warnings: Vec<String>,
-    /// That it is to be done once.
+    /// The idempotency key, if one was given.
     pub claim: Option<IdempotencyKey>,
 }
 
 impl SendRequest {
-    /// Reads a body.
+    /// Parses a body.
     ///
     /// # Errors
-    /// What is wrong with it, all at once.
+    /// All errors of the body.
     pub fn from_json(body: &[u8]) -> Result<Self, Problem> {
         Self::from_parts(body, &HeaderMap::new())
     }
@@ -126,7 +125,7 @@ impl SendRequest {
         let mut notes = FieldDiagnostics::default();
         let given = ObjectFields::from_object(fields::parse_body(body)?, &NAMES, "", &mut notes);
         if given.is_present_or_misnamed(IDEMPOTENCY_KEY) {
-            let text = "is for the emails of a batch; here the header `Idempotency-Key` says it";
+            let text = "is accepted only in a batch; use the header `Idempotency-Key`";
             notes.errors.add(IDEMPOTENCY_KEY, text);
         }
         let request = Self::from_fields(&given, notes)?;
@@ -134,7 +133,7 @@ impl SendRequest {
         Ok(Self { claim, ..request })
     }
 
-    /// Reads one email of a batch.
+    /// Parses one email of a batch.
     pub(super) fn from_batch_item(item: JsonObject<'_>) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
         let given = ObjectFields::from_object(item, &NAMES, "", &mut notes);
@@ -152,11 +151,11 @@ impl SendRequest {
 
     fn from_fields(given: &ObjectFields<'_>, mut notes: FieldDiagnostics) -> Result<Self, Problem> {
         let template = read_template(given, &mut notes);
-        // What a request leaves out, a template may have.
+        // A template can provide missing fields.
         let inherits = template.is_some() || given.is_present_or_misnamed("template");
         let from =
             if inherits && !given.is_present_or_misnamed("from") { None } else { read_author(given, &mut notes) };
-        let letter = SendEmail {
+        let email = SendEmail {
             from,
             recipients: read_recipients(given, &mut notes),
             reply_to: read_reply_to(given, &mut notes),
@@ -178,7 +177,7 @@ impl SendRequest {
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
-        Ok(Self { email: SendEmail { html, text, ..letter }, warnings: notes.warnings, claim: None })
+        Ok(Self { email: SendEmail { html, text, ..email }, warnings: notes.warnings, claim: None })
     }
 }
 
@@ -192,17 +191,17 @@ fn read_subject(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Optio
     outcome.map_err(|text| notes.errors.add("subject", text)).ok()
 }
 
-/// With a template, the bodies are its alone.
+/// Rejects bodies: with a template they always come from the template.
 fn reject_contents(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> (Option<String>, Option<String>) {
     for name in ["html", "text"] {
         if given.value(name).is_some() {
-            notes.errors.add(name, "comes from the template: give one or the other");
+            notes.errors.add(name, "cannot be combined with `template`");
         }
     }
     (None, None)
 }
 
-/// `html` and `text`: one of them at least.
+/// Parses `html` and `text`; at least one is required.
 fn read_contents(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> (Option<String>, Option<String>) {
     let mut content = |name: &str| {
         let text = fields::parse_text(given.value(name)?);
@@ -218,15 +217,15 @@ fn read_contents(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> (Opt
     let (html, text) = (content("html"), content("text"));
     let empty = |content: &Option<String>| content.as_ref().is_none_or(String::is_empty);
     if !given.is_present_or_misnamed("html") && !given.is_present_or_misnamed("text") {
-        notes.errors.add("html", "one of html and text is required");
+        notes.errors.add("html", "`html` or `text` is required");
     } else if (html.is_some() || text.is_some()) && empty(&html) && empty(&text) {
-        notes.errors.add("html", "one of html and text must not be empty");
+        notes.errors.add("html", "`html` or `text` must not be empty");
     }
     (html, text)
 }
 
-/// Line ends of any kind become LF, which the composer writes as CRLF: a CR that stands alone would
-/// go into the message as it is (RFC 5322 2.3 forbids that).
+/// Converts all line breaks to LF, which the composer writes as CRLF. A bare CR would end up in the message, which
+/// RFC 5322 2.3 forbids.
 fn normalize_line_ends(text: Cow<'_, str>) -> String {
     if memchr::memchr(b'\r', text.as_bytes()).is_none() {
         return text.into_owned();
@@ -265,14 +264,14 @@ pub(super) fn send_schema() -> Value {
     recipients["oneOf"][0]["minLength"] = json!(1);
     recipients["oneOf"][1]["minItems"] = json!(1);
     let mut send = schema::object_with(
-        "An email to send. Without a `template` it needs `from`, `subject`, and `html` or `text`",
+        "An email to send. Without `template`, `from`, `subject`, and `html` or `text` are required",
         &["to"],
         [
             ("from", author_schema()),
             ("to", recipients),
             ("cc", addresses(RECIPIENTS_MAX, "Recipients of a copy")),
-            ("bcc", addresses(RECIPIENTS_MAX, "Recipients that the others do not see")),
-            ("reply_to", addresses(REPLY_TO_MAX, "Where answers go")),
+            ("bcc", addresses(RECIPIENTS_MAX, "Recipients of a blind copy")),
+            ("reply_to", addresses(REPLY_TO_MAX, "Addresses for replies")),
             ("subject", schema::string("The subject")),
             ("html", schema::string("The HTML body (also `htmlBody`, `html_body`)")),
             ("text", schema::string("The plain-text body (also `textBody`, `text_body`, `plain_body`)")),
@@ -281,7 +280,7 @@ pub(super) fn send_schema() -> Value {
                 json!({
                     "type": "object", "additionalProperties": {"type": "string"},
                     "maxProperties": HEADERS_MAX,
-                    "description": "Header fields of your own; those that steer transport are refused",
+                    "description": "Custom headers; headers that control transport are rejected",
                 }),
             ),
             ("tags", tags_schema()),
@@ -289,15 +288,15 @@ pub(super) fn send_schema() -> Value {
                 "attachments",
                 json!({
                     "type": "array", "items": attachment_schema(), "maxItems": ATTACHMENTS_MAX,
-                    "description": "Files",
+                    "description": "The attachments",
                 }),
             ),
         ],
     );
-    if let (Some(Value::Object(wishes)), Some(fields)) =
+    if let (Some(Value::Object(options)), Some(fields)) =
         (options_schema().get_mut("properties").map(Value::take), send["properties"].as_object_mut())
     {
-        fields.extend(wishes);
+        fields.extend(options);
     }
     send["examples"] = json!([{
         "from": "Ada <ada@example.com>",
@@ -335,26 +334,29 @@ fn tags_schema() -> Value {
     })
 }
 
-/// What may be asked beyond the message.
+/// Schema of the options besides the message itself.
 fn options_schema() -> Value {
     schema::object_with(
-        "What is asked",
+        "Send options",
         &[],
         [
-            ("category", schema::string_enum(&["transactional", "product", "newsletter"], "What it is for")),
-            ("scheduled_at", schema::time("To be sent then (also `scheduledAt`); no attachments")),
+            ("category", schema::string_enum(&["transactional", "product", "newsletter"], "The category")),
+            (
+                "scheduled_at",
+                schema::time("When to send the email (also `scheduledAt`); attachments are not supported"),
+            ),
             (
                 "expires_in",
                 json!({
                     "type": "integer", "minimum": 1, "maximum": EXPIRES_IN_S_MAX,
-                    "description": "Worthless after so many seconds: it goes first, and is given up then",
+                    "description": "Lifetime in seconds: the email is sent with priority and fails after this time",
                 }),
             ),
             (
                 "on_suppressed",
                 json!({
                     "type": "string", "enum": ["fail", "skip"], "default": "fail",
-                    "description": "Whether the others get it when some recipients are suppressed",
+                    "description": "If some recipients are suppressed: `skip` sends to the others, `fail` rejects the email",
                 }),
             ),
             ("unsubscribe", schema::boolean("Managed unsubscribe (RFC 8058)")),
@@ -373,34 +375,33 @@ fn attachment_schema() -> Value {
             ("name", json!({"type": "string", "maxLength": NAME_BYTES_MAX, "description": name})),
             (
                 "content_type",
-                json!({"type": "string", "default": "application/octet-stream", "description": "Its type"}),
+                json!({"type": "string", "default": "application/octet-stream", "description": "The content type"}),
             ),
             (
                 "data",
                 json!({
                     "type": "string", "contentEncoding": "base64",
-                    "description": "The bytes, at most 10 MB of them",
+                    "description": "The content in base64, at most 10 MB decoded",
                 }),
             ),
-            ("content_id", schema::string("What `cid:` in the HTML names; makes the file inline")),
+            ("content_id", schema::string("The Content-ID that `cid:` in the HTML refers to; makes the file inline")),
         ],
     )
 }
 
-/// The answer to `POST /emails`.
+/// The response to `POST /emails`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SendResponse {
-    /// The email's id.
     pub id: EmailId,
-    /// `sent` or `scheduled`: it is on disk.
+    /// `sent` or `scheduled`; the email is stored on disk.
     pub status: EmailStatus,
-    /// What was ignored.
+    /// Warnings about ignored fields and skipped recipients.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 impl SendResponse {
-    /// What was accepted, and what was ignored.
+    /// Builds the response from the intake's receipt and the warnings.
     #[must_use]
     pub fn from_accepted(accepted: &SubmitReceipt, warnings: &[String]) -> Self {
         let skipped = |address| format!("{address} is suppressed and was skipped");
@@ -417,8 +418,11 @@ impl ToSchema for SendResponse {
                 &["id", "status"],
                 [
                     ("id", schema::string("The email's id (`msg_…`)")),
-                    ("status", schema::string_enum(&["sent", "scheduled"], "It is on disk and will be delivered")),
-                    ("warnings", schema::list(json!({"type": "string"}), "What was ignored")),
+                    (
+                        "status",
+                        schema::string_enum(&["sent", "scheduled"], "The email is stored and will be delivered"),
+                    ),
+                    ("warnings", schema::list(json!({"type": "string"}), "Warnings, for example about ignored fields")),
                 ],
             )
         })

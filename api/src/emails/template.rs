@@ -1,9 +1,10 @@
-//! The template fields of a send request: `template` and `variables` (completions-email.md 2.3).
+//! The fields `template` and `variables` of a send request (completions-email.md 2.3).
 //!
-//! `template` is an alias or an id, or an object `{id|alias, version?, variables?}`. Other providers' names
-//! for both lead here. What cannot be an id or an alias is the alias of nothing, and is not found later.
+//! `template` is an alias, an id, or an object `{id|alias, version?, variables?}`. Field names of other providers are
+//! accepted as aliases. A text that is neither a valid id nor a valid alias is answered 404 when the template is
+//! resolved.
 
-use mail::number;
+use mail::raw_number;
 use mail::template::render::VARIABLES_BYTES_MAX;
 use mail::template::{ALIAS_BYTES_MAX, TemplateKey, TemplateRef, TemplateUse};
 use serde_json::value::RawValue;
@@ -17,12 +18,12 @@ const OBJECT_NAMES: FieldNames = FieldNames {
     foreign: &[("Id", "id"), ("Alias", "alias"), ("Version", "version"), ("Variables", "variables")],
 };
 
-/// Reads `template` and `variables`; none when no template was named, or what was named will not do.
+/// Parses `template` and `variables`. Returns `None` if no template was given or it is invalid.
 pub fn read_template(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<TemplateUse> {
     let outer = given.value("variables").map(|value| (value, "variables"));
     let Some(value) = given.value("template") else {
         if outer.is_some() && !given.is_present_or_misnamed("template") {
-            notes.errors.add("variables", "needs `template`");
+            notes.errors.add("variables", "requires `template`");
         }
         return None;
     };
@@ -35,7 +36,7 @@ pub fn read_template(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> 
         }
     };
     if outer.is_some() && inner.is_some() {
-        notes.errors.add("variables", "are given twice: here and in `template`");
+        notes.errors.add("variables", "cannot be given both here and in `template`");
     }
     let variables = match inner.or(outer) {
         Some((value, name)) => parse_variables(value, name, notes)?,
@@ -61,12 +62,12 @@ fn read_template_object<'a>(
         (Some(id), None) => parse_template_ref(id, "template.id", notes),
         (None, Some(alias)) => parse_template_ref(alias, "template.alias", notes),
         (Some(_), Some(_)) => {
-            notes.errors.add("template", "has an id and an alias: give one of them");
+            notes.errors.add("template", "must have either an id or an alias, not both");
             None
         }
         (None, None) => {
             if !given.is_present_or_misnamed("id") && !given.is_present_or_misnamed("alias") {
-                notes.errors.add("template", "needs an id or an alias");
+                notes.errors.add("template", "must have an id or an alias");
             }
             None
         }
@@ -96,27 +97,27 @@ fn parse_template_ref(value: &RawValue, name: &str, notes: &mut FieldDiagnostics
     }
 }
 
-/// The number of a version.
+/// Parses the number of a version.
 ///
 /// # Errors
-/// It is none.
+/// The value is not a positive number.
 pub(crate) fn parse_version(value: &RawValue) -> Result<u32, String> {
     value.get().parse().ok().filter(|n| *n > 0).ok_or_else(|| "must be the number of a version".to_owned())
 }
 
-/// The variables of a template: an object, of a size that is bounded before it is built. Its numbers are kept to the
-/// digit: 19.90 is shown as 19.90.
+/// Parses template variables: an object whose size is checked before it is built. Numbers keep their digits: 19.90 is
+/// rendered as 19.90.
 pub(crate) fn parse_variables(
     value: &RawValue,
     name: &str,
     notes: &mut FieldDiagnostics,
 ) -> Option<Map<String, Value>> {
     let outcome = match JsonKind::of_value(value) {
-        // Escapes and spaces may make the text longer than what it says.
+        // Escapes and whitespace can make the JSON longer than its content.
         JsonKind::Object if value.get().len() > 2 * VARIABLES_BYTES_MAX => {
-            Err(format!("come to more than {VARIABLES_BYTES_MAX} bytes"))
+            Err(format!("are larger than {VARIABLES_BYTES_MAX} bytes"))
         }
-        JsonKind::Object => match number::parse(value.get()) {
+        JsonKind::Object => match raw_number::parse(value.get()) {
             Ok(Value::Object(variables)) => Ok(variables),
             _ => Err("cannot be read".to_owned()),
         },
@@ -125,17 +126,17 @@ pub(crate) fn parse_variables(
     outcome.map_err(|text| notes.errors.add(name, text)).ok()
 }
 
-/// The schema of `template`.
+/// Schema of `template`.
 #[must_use]
 pub fn template_schema() -> Value {
     json!({
-        "description": "A published template: its alias, its id (`tpl_…`), or an object. Its subject, \
-                        bodies, author, reply addresses and category are taken where none are given",
+        "description": "A published template: its alias, its id (`tpl_…`), or an object. It provides the \
+                        bodies, and the subject, author, reply addresses and category if they are omitted",
         "oneOf": [
             {"type": "string", "maxLength": ALIAS_BYTES_MAX},
             schema::object_with("A template", &[], [
                 ("id", schema::string("Its id")),
-                ("alias", schema::string("Its alias, instead of its id")),
+                ("alias", schema::string("The template's alias, instead of its id")),
                 ("version", json!({"type": "integer", "minimum": 1, "description": "A version other than the published one"})),
                 ("variables", variables_schema()),
             ]),
@@ -143,10 +144,10 @@ pub fn template_schema() -> Value {
     })
 }
 
-/// The schema of `variables`.
+/// Schema of `variables`.
 #[must_use]
 pub fn variables_schema() -> Value {
-    json!({"type": "object", "description": "What is filled in, by name"})
+    json!({"type": "object", "description": "The template's variables by name"})
 }
 
 #[cfg(test)]
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_is_named_in_many_ways() {
+    fn a_template_reference_has_many_forms() {
         let id = "tpl_01ARZ3NDEKTSV4RRFFQ69G5FAV";
         let of = |name: &str, version| TemplateRef { key: TemplateKey::parse(name), version };
         for (body, reference, variables) in [
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_by_field() {
+    fn errors_are_reported_by_field() {
         for (body, named) in [
             (json!({"template": ""}), "template"),
             (json!({"template": 5}), "template"),

@@ -1,4 +1,4 @@
-//! What happened to an email: its events and its delivery attempts (completions-email.md 2.3).
+//! Events and delivery attempts of an email (completions-email.md 2.3).
 
 use std::net::IpAddr;
 
@@ -6,19 +6,18 @@ use mail::attempt::{Attempt, AttemptTls, TlsPolicy};
 use mail::event::{Event, EventKind};
 use mail::id::EventId;
 use mail::outcome::AttemptPhase;
-use mail::payload::event_details;
 use mail::recipient::Recipient;
+use mail::webhook_payload::event_details;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::view::JsonTimestamp;
 use crate::schema::{self, Schemas, ToSchema};
 
-/// The most entries of an email's timeline that are looked through: a thousand recipients, each
-/// tried as often as the retry schedule allows.
+/// Maximum number of timeline entries read: a thousand recipients, each attempted as often as the retry schedule
+/// allows.
 pub const TIMELINE_MAX: usize = 24_000;
 
-/// Something that happened.
 #[derive(Debug, Serialize)]
 pub struct EmailEventView {
     id: EventId,
@@ -29,7 +28,6 @@ pub struct EmailEventView {
 }
 
 impl EmailEventView {
-    /// What is shown of an event.
     #[must_use]
     pub fn from_event(event: Event) -> Self {
         Self {
@@ -42,18 +40,14 @@ impl EmailEventView {
     }
 }
 
-/// A page of events.
 #[derive(Debug, Serialize)]
 pub struct EmailEventList {
-    /// The events, newest first.
     pub events: Vec<EmailEventView>,
-    /// Whether there are more.
     pub has_more: bool,
-    /// Where they begin.
+    /// `None` on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// A try at a recipient.
 #[derive(Debug, Serialize)]
 pub struct DeliveryAttemptView {
     n: u32,
@@ -72,7 +66,6 @@ pub struct DeliveryAttemptView {
     transcript: String,
 }
 
-/// The TLS of an attempt.
 #[derive(Debug, Serialize)]
 struct AttemptTlsView {
     version: String,
@@ -89,20 +82,20 @@ impl AttemptTlsView {
 }
 
 impl DeliveryAttemptView {
-    /// What is shown of an attempt at one of these recipients.
+    /// The view of an attempt; `recipients` are those of its email.
     #[must_use]
     pub fn from_attempt(attempt: Attempt, recipients: &[Recipient]) -> Self {
         let recipient = recipients.iter().find(|r| r.index == attempt.recipient);
-        let said = attempt.reply.as_ref();
+        let smtp_reply = attempt.reply.as_ref();
         Self {
             n: attempt.number,
             recipient: recipient.map(|r| r.address.to_string()),
             mx_host: attempt.mx_host,
             ip: attempt.ip,
             tls: attempt.tls.map(AttemptTlsView::from_facts),
-            smtp_code: said.map(|reply| reply.code),
-            enhanced_code: said.and_then(|reply| reply.enhanced).map(|code| code.to_string()),
-            response: said.map(|reply| reply.text().into_owned()),
+            smtp_code: smtp_reply.map(|reply| reply.code),
+            enhanced_code: smtp_reply.and_then(|reply| reply.enhanced).map(|code| code.to_string()),
+            response: smtp_reply.map(|reply| reply.text().into_owned()),
             error: attempt.error,
             phase: attempt.phase,
             duration_ms: attempt.duration_ms,
@@ -113,14 +106,11 @@ impl DeliveryAttemptView {
     }
 }
 
-/// A page of attempts.
 #[derive(Debug, Serialize)]
 pub struct DeliveryAttemptList {
-    /// The attempts, newest first.
     pub attempts: Vec<DeliveryAttemptView>,
-    /// Whether there are more.
     pub has_more: bool,
-    /// Where they begin.
+    /// `None` on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -128,13 +118,13 @@ impl ToSchema for EmailEventList {
     fn schema(schemas: &mut Schemas) -> Value {
         let event = schemas.component("EmailEvent", |_| {
             schema::object(
-                "Something that happened to an email",
+                "An event of an email",
                 [
-                    ("id", schema::string("Its id (`evt_…`)")),
-                    ("type", schema::string("What: `email.delivered`")),
-                    ("recipient", schema::nullable_string("To whom; null when to all")),
-                    ("created_at", schema::time("When")),
-                    ("detail", json!({"type": "object", "description": "Particulars"})),
+                    ("id", schema::string("The event's id (`evt_…`)")),
+                    ("type", schema::string("The event name, like `email.delivered`")),
+                    ("recipient", schema::nullable_string("The recipient; null if the event concerns all")),
+                    ("created_at", schema::time("When it happened")),
+                    ("detail", json!({"type": "object", "description": "Details of the event"})),
                 ],
             )
         });
@@ -150,27 +140,33 @@ impl ToSchema for DeliveryAttemptList {
                 [
                     ("version", schema::string("`TLSv1.3`")),
                     ("cipher", schema::string("The cipher suite")),
-                    ("verified", schema::boolean("Whether the certificate was checked and held")),
-                    ("policy", schema::string_enum(&["dane", "mta-sts", "opportunistic"], "What was demanded")),
+                    ("verified", schema::boolean("Whether the certificate was verified")),
+                    (
+                        "policy",
+                        schema::string_enum(
+                            &["dane", "mta-sts", "opportunistic"],
+                            "The policy that required or offered TLS",
+                        ),
+                    ),
                 ],
             );
             schema::object(
-                "A try at a recipient",
+                "A delivery attempt",
                 [
-                    ("n", schema::count("1 for the recipient's first")),
-                    ("recipient", schema::nullable_string("At whom")),
+                    ("n", schema::count("Number of the attempt for this recipient, from 1")),
+                    ("recipient", schema::nullable_string("The recipient")),
                     ("mx_host", schema::nullable_string("The host")),
-                    ("ip", schema::nullable_string("Its address")),
+                    ("ip", schema::nullable_string("The host's IP address")),
                     ("tls", json!({"oneOf": [{"type": "null"}, tls], "description": "null for plain text"})),
-                    ("smtp_code", schema::nullable_count("What it said: three digits")),
-                    ("enhanced_code", schema::nullable_string("RFC 3463")),
-                    ("response", schema::nullable_string("The text")),
-                    ("error", schema::nullable_string("What went wrong, where no host said so")),
-                    ("phase", schema::string("How far it got")),
-                    ("duration_ms", schema::count("How long it took")),
-                    ("created_at", schema::time("When it began")),
-                    ("next_attempt_at", schema::nullable_time("When the next one is due")),
-                    ("transcript", schema::string("The dialog")),
+                    ("smtp_code", schema::nullable_count("The three-digit SMTP reply code")),
+                    ("enhanced_code", schema::nullable_string("The enhanced status code (RFC 3463)")),
+                    ("response", schema::nullable_string("The text of the response")),
+                    ("error", schema::nullable_string("The error, if it was not a response of a host")),
+                    ("phase", schema::string("The phase that the attempt reached")),
+                    ("duration_ms", schema::count("Duration in milliseconds")),
+                    ("created_at", schema::time("When it started")),
+                    ("next_attempt_at", schema::nullable_time("When the next attempt is due")),
+                    ("transcript", schema::string("The SMTP transcript")),
                 ],
             )
         });

@@ -1,33 +1,33 @@
-//! The email object as clients see it (email-api.md "Email object", completions-email.md 2.3, 2.9).
+//! JSON objects and schemas of emails (email-api.md "Email object", completions-email.md 2.3, 2.9).
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
 use mail::address::Mailbox;
-use mail::contents::{ParsedAttachment, ParsedBody};
 use mail::credential::ApiKeyScope;
 use mail::email::{Category, EmailRollup, EmailStatus, RecipientCounts, SourceTemplate, Tag};
 use mail::event::EventKind;
 use mail::id::EmailId;
+use mail::parsed_body::{ParsedAttachment, ParsedBody};
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
 use mail::reply::SmtpReply;
 use mail::schedule::ScheduleState;
-use mail::service::decode_encoded_words;
+use mail::service_headers::decode_encoded_words;
+use mail::tracking::counters::{HitCount, TrackingCounters};
 use mail::tracking::restore_html;
-use mail::tracking::tally::{HitCount, TrackingCounters};
-use queue::operate::{WaitCause, WaitStatus};
+use queue::queue_admin::{WaitCause, WaitStatus};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
-use crate::call::READ_INLINE_BYTES_MAX;
+use crate::handler::READ_INLINE_BYTES_MAX;
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
-/// A point in time on the wire: ISO 8601, milliseconds, `Z`.
+/// A timestamp in responses: RFC 3339 in UTC with milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonTimestamp(pub Timestamp);
 
@@ -70,7 +70,7 @@ fn mailbox_texts(mailboxes: &[Mailbox]) -> Vec<String> {
 }
 
 impl EmailView {
-    /// What a list shows of an email.
+    /// The view of an email with its tracking counters.
     #[must_use]
     pub fn from_email(found: &EmailWithRecipients, tally: &TrackingCounters) -> Self {
         Self::from_rollup(found, EmailRollup::from_recipients(&found.recipients), tally)
@@ -103,7 +103,7 @@ impl EmailView {
     }
 }
 
-/// The last that happened; it may have been opened since its delivery was settled.
+/// The latest event. Opens and clicks count if they are later than the last delivery event.
 fn last_event(found: &EmailWithRecipients, rollup: &EmailRollup, tally: &TrackingCounters) -> EventKind {
     let settled_at = found.recipients.iter().map(|recipient| recipient.last_event.1).max();
     let (opened, clicked) = tally.last();
@@ -112,7 +112,8 @@ fn last_event(found: &EmailWithRecipients, rollup: &EmailRollup, tally: &Trackin
     last.map_or(rollup.last_event, |(_, kind)| kind)
 }
 
-/// When it entered the queue. Accepted is sent (completions-email.md 2.9), unless it was scheduled, or blocked.
+/// When the email entered the queue: when it was accepted (completions-email.md 2.9), or released if it was scheduled.
+/// `None` if it was not released or all recipients are suppressed.
 fn sent_at(found: &EmailWithRecipients) -> Option<Timestamp> {
     match found.schedule.as_ref().map(|schedule| schedule.state) {
         Some(ScheduleState::Released(at)) => Some(at),
@@ -124,21 +125,18 @@ fn sent_at(found: &EmailWithRecipients) -> Option<Timestamp> {
     }
 }
 
-/// A page of emails.
 #[derive(Debug, Serialize)]
 pub struct EmailList {
-    /// The emails, newest first.
     pub emails: Vec<EmailView>,
-    /// Whether there are more.
     pub has_more: bool,
-    /// Where they begin.
+    /// `None` on the last page.
     pub next_cursor: Option<String>,
-    /// What happened later may not be found by filters yet; none when everything is.
+    /// Later events may not be found by filters yet; `None` if the index is up to date.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub as_of: Option<JsonTimestamp>,
 }
 
-/// An email by itself: with its recipients and what a list leaves out.
+/// An email with its recipients and content.
 #[derive(Debug, Serialize)]
 pub struct EmailDetail {
     #[serde(flatten)]
@@ -159,8 +157,7 @@ pub struct EmailDetail {
 }
 
 impl EmailDetail {
-    /// All that is shown of an email: its rows, and what stands in its message as long as that is kept and
-    /// whoever asks may read it.
+    /// Loads the complete view. The content is included while the message is stored and the tenant may read it.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -169,14 +166,14 @@ impl EmailDetail {
         let raw = match tenant.scope() {
             _ if email.is_confidential() => None,
             ApiKeyScope::Full => store::email::get_body(room.intake().store(), email.account, email.id).await?,
-            // As the message itself (`GET /emails/{id}/raw`), so what stands in it.
+            // A sending-only key may not read content, neither here nor by `GET /emails/{id}/raw`.
             ApiKeyScope::Sending => None,
         };
         let raw = raw.unwrap_or_default();
         let (links, length) = (room.intake().link_key().clone(), raw.len());
         let is_managed = email.unsubscribe;
         let read = move || {
-            // As its author wrote it, without our links: those are for its recipient.
+            // Shows the author's HTML without the recipient's tracking and unsubscribe links.
             let mut contents = ParsedBody::parse(&raw);
             contents.html = contents.html.map(|html| restore_html(&html, &links));
             if is_managed {
@@ -203,14 +200,14 @@ impl EmailDetail {
         let rollup = EmailRollup::from_recipients(&found.recipients);
         let counts = rollup.counts;
         let email = &found.email;
-        // Of several recipients nobody can tell which it was.
+        // With several recipients an open or click cannot be attributed to one of them.
         let named = Some(tally).filter(|_| found.recipients.len() == 1);
         Self {
             email: EmailView::from_rollup(found, rollup, tally),
             message_id: format!("<{}>", email.facts.message_id),
             html: contents.html,
             text: contents.text,
-            // As they were given: encoded words are a matter of transport.
+            // Decoded: encoded words (RFC 2047) are only a transport encoding.
             headers: contents.headers.into_iter().map(|(name, value)| (name, decode_encoded_words(&value))).collect(),
             category: email.category,
             attachments: contents.files.into_iter().map(EmailAttachmentView::from_file).collect(),
@@ -232,7 +229,7 @@ impl EmailDetail {
     }
 }
 
-/// A file of an email, without its bytes.
+/// An attachment without its content.
 #[derive(Debug, Serialize)]
 pub struct EmailAttachmentView {
     name: Option<String>,
@@ -248,14 +245,12 @@ impl EmailAttachmentView {
     }
 }
 
-/// The answer to `GET /emails/{id}`.
 #[derive(Debug, Serialize)]
 pub struct EmailResponse {
-    /// The email.
     pub email: EmailDetail,
 }
 
-/// A recipient and what has become of it.
+/// A recipient with its delivery status.
 #[derive(Debug, Serialize)]
 pub struct RecipientView {
     email: String,
@@ -274,7 +269,7 @@ pub struct RecipientView {
     waits_for: Option<RecipientWaitView>,
 }
 
-/// What a recipient waits for now.
+/// The cause and expected end of a recipient's wait.
 #[derive(Debug, Serialize)]
 struct RecipientWaitView {
     cause: &'static str,
@@ -296,14 +291,14 @@ impl RecipientWaitView {
     }
 
     fn schema() -> Value {
-        json!({"description": "What it waits for now; null when nothing more is to happen by itself", "oneOf": [
+        json!({"description": "Why the recipient waits; null if no further automatic action is pending", "oneOf": [
             {"type": "null"},
-            schema::object("What a recipient waits for", [
-                ("cause", schema::string_enum(WaitCause::WORDS, "Which limit, or which schedule")),
-                ("text", schema::string("The same in a sentence")),
-                ("destination", schema::nullable_string("The mail hosts that it goes to, once they are known")),
-                ("place", schema::nullable_count("How many go before it there, as far as is known")),
-                ("until", schema::nullable_time("When it goes on, as far as is known")),
+            schema::object("Why a recipient waits", [
+                ("cause", schema::string_enum(WaitCause::WORDS, "The limit or schedule that blocks the recipient")),
+                ("text", schema::string("The cause as a sentence")),
+                ("destination", schema::nullable_string("The destination's mail hosts, once known")),
+                ("place", schema::nullable_count("Number of recipients ahead in the destination's queue, if known")),
+                ("until", schema::nullable_time("When the wait ends, if known")),
             ]),
         ]})
     }
@@ -332,7 +327,7 @@ impl RecipientView {
     }
 }
 
-/// A recipient's state in the words of completions-email.md 2.9: what is yet to be sent is queued.
+/// The recipient's status (completions-email.md 2.9). Recipients that are scheduled or held count as queued.
 fn status_word(state: RecipientState) -> &'static str {
     match state {
         RecipientState::Scheduled | RecipientState::Held | RecipientState::Queued => "queued",
@@ -345,7 +340,7 @@ fn status_word(state: RecipientState) -> &'static str {
     }
 }
 
-/// What a destination said.
+/// The last SMTP reply of the destination.
 #[derive(Debug, Serialize)]
 pub struct SmtpResponseView {
     smtp_code: u16,
@@ -363,7 +358,7 @@ impl SmtpResponseView {
     }
 }
 
-/// Every status of the contract, those of later versions too.
+/// All statuses of the API contract, including those of later versions.
 const STATUSES: &[&str] = &["queued", "scheduled", "sent", "delivered", "bounced", "failed", "cancelled"];
 const RECIPIENT_STATUSES: &[&str] =
     &["queued", "deferred", "delivered", "bounced", "failed", "cancelled", "suppressed"];
@@ -384,18 +379,21 @@ impl ToSchema for EmailView {
                     ("from", schema::string("The author")),
                     ("to", address_list_schema("Recipients")),
                     ("cc", address_list_schema("Recipients of a copy")),
-                    ("bcc", address_list_schema("Recipients that the others do not see")),
-                    ("reply_to", address_list_schema("Where answers go")),
+                    ("bcc", address_list_schema("Recipients of a blind copy")),
+                    ("reply_to", address_list_schema("Addresses for replies")),
                     ("subject", schema::string("The subject")),
-                    ("status", schema::string_enum(STATUSES, "What it has come to")),
-                    ("last_event", schema::string("The last that happened: `email.delivered`")),
-                    ("bounce_reason", schema::nullable_string("What the first refusing server said")),
-                    ("tags", schema::list(tag, "Tags")),
-                    ("scheduled_at", schema::nullable_time("When it is to be sent")),
+                    ("status", schema::string_enum(STATUSES, "The status")),
+                    ("last_event", schema::string("The latest event, like `email.delivered`")),
+                    (
+                        "bounce_reason",
+                        schema::nullable_string("The response of the first server that rejected the email"),
+                    ),
+                    ("tags", schema::list(tag, "The tags")),
+                    ("scheduled_at", schema::nullable_time("When the email is scheduled to be sent")),
                     ("cancelled_at", schema::nullable_time("When it was cancelled")),
                     ("created_at", schema::time("When it was accepted")),
                     ("sent_at", schema::nullable_time("When it entered the queue")),
-                    ("delivered_at", schema::nullable_time("When the first recipient got it")),
+                    ("delivered_at", schema::nullable_time("When it was delivered to the first recipient")),
                     ("bounced_at", schema::nullable_time("When the first recipient bounced")),
                 ],
             )
@@ -407,29 +405,32 @@ impl ToSchema for RecipientView {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.component("Recipient", |_| {
             let response = json!({
-                "description": "What the destination said last",
+                "description": "The last response of the destination",
                 "oneOf": [{"type": "null"}, schema::object("An SMTP reply", [
-                    ("smtp_code", json!({"type": "integer", "description": "Three digits"})),
-                    ("enhanced_code", schema::nullable_string("RFC 3463: `5.1.1`")),
-                    ("text", schema::string("The text")),
+                    ("smtp_code", json!({"type": "integer", "description": "The three-digit SMTP reply code"})),
+                    ("enhanced_code", schema::nullable_string("The enhanced status code (RFC 3463), like `5.1.1`")),
+                    ("text", schema::string("The text of the response")),
                 ])],
             });
             schema::object(
                 "A recipient",
                 [
                     ("email", schema::string("The address")),
-                    ("type", schema::string_enum(&["to", "cc", "bcc"], "Where it stands")),
-                    ("status", schema::string_enum(RECIPIENT_STATUSES, "What has become of it")),
-                    ("attempts", schema::count("How often delivery was tried")),
+                    ("type", schema::string_enum(&["to", "cc", "bcc"], "The header field")),
+                    ("status", schema::string_enum(RECIPIENT_STATUSES, "The delivery status")),
+                    ("attempts", schema::count("Number of delivery attempts")),
                     ("last_response", response),
-                    ("error", schema::nullable_string("Why the last attempt failed, where no host said so")),
-                    ("mx_host", schema::nullable_string("Who said it")),
+                    (
+                        "error",
+                        schema::nullable_string("Why the last attempt failed, if it was not a response of a host"),
+                    ),
+                    ("mx_host", schema::nullable_string("The mail host of the last response")),
                     ("delivered_at", schema::nullable_time("When it was delivered")),
                     ("bounced_at", schema::nullable_time("When it bounced")),
                     ("opened_at", schema::nullable_time("When it was first opened")),
                     ("clicked_at", schema::nullable_time("When a link was first clicked")),
-                    ("complained_at", schema::nullable_time("When the recipient complained")),
-                    ("next_attempt_at", schema::nullable_time("When it is tried again")),
+                    ("complained_at", schema::nullable_time("When the recipient reported spam")),
+                    ("next_attempt_at", schema::nullable_time("When the next attempt is due")),
                     ("waits_for", RecipientWaitView::schema()),
                 ],
             )
@@ -443,38 +444,38 @@ impl ToSchema for EmailDetail {
         let recipient = RecipientView::schema(schemas);
         schemas.component("EmailDetail", |_| {
             let counts = schema::object_with(
-                "How many recipients are where; of the last two only where there are any",
+                "Number of recipients by status; `suppressed` and `cancelled` are omitted if zero",
                 &["queued", "delivered", "bounced", "failed"],
                 [
-                    ("queued", schema::count("Not done yet")),
+                    ("queued", schema::count("In the queue")),
                     ("delivered", schema::count("Delivered")),
                     ("bounced", schema::count("Bounced")),
                     ("failed", schema::count("Failed")),
-                    ("suppressed", schema::count("Nothing was sent there: suppressed, or opted out")),
+                    ("suppressed", schema::count("Not sent because suppressed or opted out")),
                     ("cancelled", schema::count("Cancelled")),
                 ],
             );
             let rest = schema::object(
-                "What a list leaves out",
+                "Fields that lists omit",
                 [
-                    ("message_id", schema::string("RFC 5322 Message-ID, with its brackets")),
-                    ("html", schema::nullable_string("The HTML body, as long as the message is kept")),
-                    ("text", schema::nullable_string("The plain-text body, as long as the message is kept")),
+                    ("message_id", schema::string("The Message-ID (RFC 5322) with its angle brackets")),
+                    ("html", schema::nullable_string("The HTML body; null when the message is no longer stored")),
+                    ("text", schema::nullable_string("The plain-text body; null when the message is no longer stored")),
                     (
                         "headers",
                         json!({
                             "type": "object", "additionalProperties": {"type": "string"},
-                            "description": "Header fields of your own",
+                            "description": "Custom headers",
                         }),
                     ),
-                    ("category", schema::string_enum(&["transactional", "product", "newsletter"], "What it is for")),
-                    ("attachments", schema::list(file_schema(), "Its files, without their bytes")),
+                    ("category", schema::string_enum(&["transactional", "product", "newsletter"], "The category")),
+                    ("attachments", schema::list(file_schema(), "The attachments without their content")),
                     ("template", template_schema()),
-                    ("resent_from", schema::nullable_string("The email that it is sent again of")),
-                    ("expires_in", schema::nullable_count("Worthless after so many seconds")),
-                    ("unsubscribe", schema::boolean("Managed unsubscribe is on")),
-                    ("size", schema::count("Bytes of the message")),
-                    ("recipients", schema::list(recipient, "Recipients, each with its own state")),
+                    ("resent_from", schema::nullable_string("The email that this one was resent from")),
+                    ("expires_in", schema::nullable_count("Lifetime in seconds")),
+                    ("unsubscribe", schema::boolean("Whether managed unsubscribe is on")),
+                    ("size", schema::count("Size of the message in bytes")),
+                    ("recipients", schema::list(recipient, "Recipients with their status")),
                     ("counts", counts),
                 ],
             );
@@ -484,9 +485,9 @@ impl ToSchema for EmailDetail {
 }
 
 fn template_schema() -> Value {
-    json!({"description": "The template that it was made from", "oneOf": [{"type": "null"}, schema::object("A template", [
-        ("id", schema::string("Its id (`tpl_…`)")),
-        ("alias", schema::nullable_string("Its alias then")),
+    json!({"description": "The template that was used", "oneOf": [{"type": "null"}, schema::object("A template", [
+        ("id", schema::string("The template's id (`tpl_…`)")),
+        ("alias", schema::nullable_string("The template's alias at that time")),
         ("version", schema::count("The version")),
     ])]})
 }
@@ -495,10 +496,10 @@ fn file_schema() -> Value {
     schema::object(
         "A file",
         [
-            ("name", schema::nullable_string("Its name")),
-            ("content_type", schema::string("Its MIME type")),
-            ("size", schema::count("Bytes, decoded")),
-            ("content_id", schema::nullable_string("What `cid:` in the HTML names")),
+            ("name", schema::nullable_string("The name")),
+            ("content_type", schema::string("The MIME type")),
+            ("size", schema::count("Decoded size in bytes")),
+            ("content_id", schema::nullable_string("The Content-ID that `cid:` in the HTML refers to")),
         ],
     )
 }
@@ -506,7 +507,7 @@ fn file_schema() -> Value {
 impl ToSchema for EmailResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let email = EmailDetail::schema(schemas);
-        schema::object("One email", [("email", email)])
+        schema::object("A response with an email", [("email", email)])
     }
 }
 
@@ -515,7 +516,7 @@ impl ToSchema for EmailList {
         let email = EmailView::schema(schemas);
         schemas.component("EmailList", |_| {
             let mut page = schema::list_page("emails", email);
-            let as_of = schema::time("Only while filters lag: what happened later may not be found yet");
+            let as_of = schema::time("Present while the search index lags: later events may not be found yet");
             page["properties"]["as_of"] = as_of;
             page
         })

@@ -1,4 +1,4 @@
-//! `GET /conversions`: sign-ups and subscriptions, each recorded once, with where they came from.
+//! `GET /conversions`: sign-ups and subscriptions with their source; each is recorded once.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use crate::call::{FromRequest, Request, RequestSpec};
 use crate::emails::view::JsonTimestamp;
-use crate::page::{KIND_CONVERSION, PageParameters, after_id};
+use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::paging::{KIND_CONVERSION, PageParameters, after_id};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
-/// What `GET /conversions` takes.
+/// Query of `GET /conversions`.
 #[derive(Debug)]
 pub struct ListConversions(PageParameters);
 
@@ -29,7 +29,6 @@ impl FromRequest for ListConversions {
     }
 }
 
-/// A conversion.
 #[derive(Debug, Serialize)]
 pub struct ConversionView {
     event_id: ProductEventId,
@@ -79,30 +78,29 @@ impl ToSchema for ConversionView {
         let text = schema::nullable_string;
         schemas.component("Conversion", |_| {
             schema::object(
-                "A sign-up or a subscription; recorded once for each `subject_id`",
+                "A sign-up or subscription; recorded once per `subject_id`",
                 [
-                    ("event_id", schema::string("The event that told of it first (`ae_…`)")),
-                    ("kind", schema::string_enum(&kinds, "Which of them")),
-                    ("subject_id", schema::string("The id of the user, or of the subscription")),
-                    ("user_id", text("Who it was, by your own id")),
-                    ("email", text("Who it was, by address")),
+                    ("event_id", schema::string("The first event that reported it (`ae_…`)")),
+                    ("kind", schema::string_enum(&kinds, "The value of the dimension")),
+                    ("subject_id", schema::string("The id of the user or subscription")),
+                    ("user_id", text("The person's user id in your product")),
+                    ("email", text("The person's email address")),
                     ("visitor_id", text("The cookie `stx_vid`")),
-                    ("source", text("Where the first visit came from, as it was measured")),
-                    ("came_from", text("What the event calls the origin")),
-                    ("signup_method", text("How they signed up")),
-                    ("gclid", text("The click that it is credited to")),
-                    ("gbraid", text("The same, of an app")),
-                    ("wbraid", text("The same, to an app")),
-                    ("value", json!({"type": ["number", "null"], "description": "What it is worth"})),
-                    ("currency", text("In what")),
-                    ("occurred_at", schema::time("When")),
+                    ("source", text("The measured source of the first visit")),
+                    ("came_from", text("The source as named by the event")),
+                    ("signup_method", text("The sign-up method")),
+                    ("gclid", text("The Google Ads click id that gets the credit")),
+                    ("gbraid", text("The `gbraid` click id of an app campaign")),
+                    ("wbraid", text("The `wbraid` click id of an app campaign")),
+                    ("value", json!({"type": ["number", "null"], "description": "The value"})),
+                    ("currency", text("The currency of the value")),
+                    ("occurred_at", schema::time("When it happened")),
                 ],
             )
         })
     }
 }
 
-/// A page of conversions.
 #[derive(Debug, Serialize)]
 pub struct ConversionList {
     conversions: Vec<ConversionView>,
@@ -120,7 +118,7 @@ impl ToSchema for ConversionList {
 /// `GET /conversions`.
 ///
 /// # Errors
-/// The cursor is none of this list's; the store cannot be read.
+/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     room: Arc<AppState>,
     tenant: Tenant,

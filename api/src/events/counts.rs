@@ -1,5 +1,5 @@
-//! `GET /events/counts`: how often what happened, over time. Rows are added to as events are counted, so that
-//! nothing looks at events here.
+//! `GET /events/counts`: product event counts over time. Counts are aggregated when events arrive; this operation reads
+//! only the aggregates.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 use store::product_event_count::{self, ProductEventCounts};
 
-use crate::call::{FromRequest, Request, RequestSpec};
 use crate::emails::view::JsonTimestamp;
-use crate::page;
-use crate::period::{Granularity, TimeRange};
+use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::paging;
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
+use crate::time_range::{Granularity, TimeRange};
 
-/// Rows of an answer.
+/// Maximum number of rows in a response.
 const ROWS_MAX: usize = 10_000;
-/// Names that can be asked for at once.
+/// Maximum number of names in a request.
 const NAMES_MAX: usize = 20;
 
-/// What `GET /events/counts` takes.
+/// Query of `GET /events/counts`.
 #[derive(Debug)]
 pub struct EventCountsQuery {
     period: TimeRange,
@@ -34,8 +34,8 @@ pub struct EventCountsQuery {
 impl FromRequest for EventCountsQuery {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let items = json!({"type": "array", "items": {"type": "string"}, "maxItems": NAMES_MAX});
-        let about = "Only events of these names, separated by commas; left out: all. `visit` counts visits; of an \
-                     account 1,000 names are counted apart, the others as `(other)`";
+        let about = "Filter by event names, separated by commas; all if omitted. `visit` counts visits. At most \
+                     1,000 names per account are counted separately, the others as `(other)`";
         let mut name = schema::query_parameter("name", about, items);
         (name["style"], name["explode"]) = (json!("form"), json!(false));
         let mut parameters = vec![name];
@@ -44,21 +44,21 @@ impl FromRequest for EventCountsQuery {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = page::parse_query(&call.query)?;
+        let given = paging::parse_query(&call.query)?;
         Ok(Self { period: TimeRange::from_query(&call.query)?, names: parse_event_names(&given, "name", NAMES_MAX)? })
     }
 }
 
-/// Names of events, separated by commas.
+/// Parses event names separated by commas.
 ///
 /// # Errors
-/// There are more than so many, or one is none.
+/// There are too many names, or one is too long.
 pub(super) fn parse_event_names(
     given: &[(String, String)],
     parameter: &str,
     names_max: usize,
 ) -> Result<Vec<String>, Problem> {
-    let text = page::single_value(given, parameter)?.unwrap_or_default();
+    let text = paging::single_value(given, parameter)?.unwrap_or_default();
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     let names: Vec<String> = names.map(str::to_owned).collect();
     if names.len() > names_max {
@@ -70,7 +70,7 @@ pub(super) fn parse_event_names(
     Ok(names)
 }
 
-/// How many of a period.
+/// The counts of one period.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct EventCountsView {
     count: u64,
@@ -82,28 +82,27 @@ pub struct EventCountsView {
 }
 
 impl EventCountsView {
-    /// What is shown of counts.
     #[must_use]
     pub fn from_counts(counts: ProductEventCounts) -> Self {
         let ProductEventCounts { count, seats, excluded, sign_ups, subscriptions, visitors } = counts;
         Self { count, seats, excluded, sign_ups, subscriptions, visitors }
     }
 
-    /// Its fields, for the document.
+    /// Schemas of the fields.
     #[must_use]
     pub fn schema_fields() -> Vec<(&'static str, Value)> {
         vec![
-            ("count", schema::count("Events (or visits) that count")),
-            ("seats", schema::count("`user.created` of invited teammates: seats, not sign-ups")),
-            ("excluded", schema::count("Events of your own people, which do not count")),
-            ("sign_ups", schema::count("Sign-ups recorded, each user once")),
-            ("subscriptions", schema::count("Subscriptions recorded, each once")),
-            ("visitors", schema::count("Visitors who came for the first time")),
+            ("count", schema::count("Counted events (or visits)")),
+            ("seats", schema::count("`user.created` events of invited teammates, which are seats and not sign-ups")),
+            ("excluded", schema::count("Events of your own team, which are excluded")),
+            ("sign_ups", schema::count("Sign-ups, each user counted once")),
+            ("subscriptions", schema::count("Subscriptions, each counted once")),
+            ("visitors", schema::count("First-time visitors")),
         ]
     }
 }
 
-/// A row.
+/// The counts of one name in one period.
 #[derive(Debug, Serialize)]
 pub struct EventCountRow {
     name: String,
@@ -112,7 +111,7 @@ pub struct EventCountRow {
     counts: EventCountsView,
 }
 
-/// All of a name in the range.
+/// The totals of one name in the range.
 #[derive(Debug, Serialize)]
 pub struct EventCountTotal {
     name: String,
@@ -120,7 +119,6 @@ pub struct EventCountTotal {
     counts: EventCountsView,
 }
 
-/// The answer.
 #[derive(Debug, Serialize)]
 pub struct EventCountsResponse {
     totals: Vec<EventCountTotal>,
@@ -130,15 +128,21 @@ pub struct EventCountsResponse {
 impl ToSchema for EventCountsResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.component("EventCounts", |_| {
-            let name = || ("name", schema::string("What happened"));
-            let total = schema::object("All of a name", [vec![name()], EventCountsView::schema_fields()].concat());
-            let start = ("period_start", schema::time("When the hour or the day begins"));
-            let row = schema::object("A period", [vec![name(), start], EventCountsView::schema_fields()].concat());
+            let name = || ("name", schema::string("The event name"));
+            let total = schema::object(
+                "The totals of one event name",
+                [vec![name()], EventCountsView::schema_fields()].concat(),
+            );
+            let start = ("period_start", schema::time("Start of the hour or day"));
+            let row = schema::object(
+                "The counts of one period",
+                [vec![name(), start], EventCountsView::schema_fields()].concat(),
+            );
             schema::object(
                 "Counts",
                 [
-                    ("totals", schema::list(total, "All of the range, by name")),
-                    ("counts", schema::list(row, "By name, the periods in which something happened, oldest first")),
+                    ("totals", schema::list(total, "Totals of the range by name")),
+                    ("counts", schema::list(row, "Counts by name, for periods with events, oldest first")),
                 ],
             )
         })
@@ -148,23 +152,27 @@ impl ToSchema for EventCountsResponse {
 /// `GET /events/counts`.
 ///
 /// # Errors
-/// The range is too long, or there is more in it than an answer holds; the store cannot be read.
-pub async fn get(room: Arc<AppState>, tenant: Tenant, asked: EventCountsQuery) -> Result<EventCountsResponse, Problem> {
-    let hours = asked.period.hour_range(room.intake.clock().now())?;
+/// The range is too long or yields too many rows; the store cannot be read.
+pub async fn get(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    request: EventCountsQuery,
+) -> Result<EventCountsResponse, Problem> {
+    let hours = request.period.hour_range(room.intake.clock().now())?;
     let (store, account) = (room.intake.store(), tenant.account().id);
     super::wait_until_counted(&room).await;
-    let names = match asked.names.is_empty() {
+    let names = match request.names.is_empty() {
         true => product_event_count::list_names(store, account).await?.into_iter().map(|(name, _)| name).collect(),
-        false => asked.names,
+        false => request.names,
     };
-    let by_day = asked.period.granularity == Granularity::Day;
+    let by_day = request.period.granularity == Granularity::Day;
     let mut answer = EventCountsResponse { totals: Vec::new(), counts: Vec::new() };
     for name in names {
         let left = ROWS_MAX - answer.counts.len();
-        let of = (account, name.as_str());
-        let rows = product_event_count::name_counts(store, of, hours.clone(), by_day, left + 1).await?;
+        let key = (account, name.as_str());
+        let rows = product_event_count::name_counts(store, key, hours.clone(), by_day, left + 1).await?;
         if rows.len() > left {
-            let text = format!("asks for more than {ROWS_MAX} rows; ask for a shorter range, days or fewer names");
+            let text = format!("yields more than {ROWS_MAX} rows; use a shorter range, days or fewer names");
             return Err(Problem::field("from", text));
         }
         let mut total = ProductEventCounts::default();
@@ -178,18 +186,17 @@ pub async fn get(room: Arc<AppState>, tenant: Tenant, asked: EventCountsQuery) -
     Ok(answer)
 }
 
-/// Adds up by what they are of.
+/// Sums up rows with the same key.
 pub(crate) fn sum_by_key<K: Ord>(
     rows: impl IntoIterator<Item = (K, ProductEventCounts)>,
 ) -> BTreeMap<K, ProductEventCounts> {
     let mut sums: BTreeMap<K, ProductEventCounts> = BTreeMap::new();
-    for (of, counts) in rows {
-        sums.entry(of).or_default().add(counts);
+    for (key, counts) in rows {
+        sums.entry(key).or_default().add(counts);
     }
     sums
 }
 
-/// When a day begins.
 pub(crate) fn day_start(day: Hour) -> JsonTimestamp {
     JsonTimestamp(day.begins_at())
 }

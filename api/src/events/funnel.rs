@@ -1,7 +1,7 @@
-//! `GET /funnels`: of those who took the first step, how many took the next ones.
+//! `GET /funnels`: how many of the people who did the first step also did the following ones.
 //!
-//! What each person did first and when is remembered as events are counted (`store/src/person.rs`): a funnel
-//! reads those who took its first step in the range, and no more than [`PEOPLE_MAX`].
+//! The first time of each event is stored per person when events are counted (`store/src/person.rs`). A funnel reads
+//! the people who did its first step in the range, at most [`PEOPLE_MAX`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 
 use super::counts::parse_event_names;
-use crate::call::{FromRequest, Request, RequestSpec};
 use crate::emails::view::JsonTimestamp;
-use crate::page;
-use crate::period::{parse_time_or_date, time_parameter};
+use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::paging;
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
+use crate::time_range::{parse_time_or_date, time_parameter};
 
-/// People that a funnel looks at.
+/// Maximum number of people per funnel.
 const PEOPLE_MAX: usize = 50_000;
-/// The longest range: people are kept for as long.
+/// Longest range; person data is retained for this time.
 const DAYS_MAX: i64 = 396;
-/// The range where none is asked for.
+/// Default range.
 const DAYS: i64 = 30;
 
-/// What `GET /funnels` takes.
+/// Query of `GET /funnels`.
 #[derive(Debug)]
 pub struct FunnelQuery {
     steps: Vec<String>,
@@ -41,8 +41,8 @@ impl FromRequest for FunnelQuery {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let items = json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": STEPS_MAX,
                            "example": ["visit", "user.created", "user.activated", "subscription.started"]});
-        let about = "The steps, in order: names of events, and `visit`. Of a step counts the first time that a \
-                     person took it";
+        let about = "The steps in order: event names and `visit`. For each person the first \
+                     occurrence of a step counts";
         let mut steps = schema::query_parameter("steps", about, items);
         (steps["style"], steps["explode"]) = (json!("form"), json!(false));
         (steps["required"], steps["allowEmptyValue"]) = (json!(true), json!(false));
@@ -51,12 +51,12 @@ impl FromRequest for FunnelQuery {
             steps,
             time_parameter(
                 "from",
-                "Who took the first step from this time on: a time, or a date of UTC. Left out: 30 days before `to`",
+                "Start of the range of the first step, a time or a UTC date. Default: 30 days before `to`",
             ),
-            time_parameter("to", "The range ends before this time; left out: now"),
+            time_parameter("to", "End of the range (exclusive). Default: now"),
             schema::query_parameter(
                 "group_by",
-                "By the source of the first visit, by `came_from` or by `signup_method`; of 50 groups each is told, \
+                "Group by the source of the first visit, by `came_from` or by `signup_method`; at most 50 groups, \
                  the others as `(other)`",
                 words,
             ),
@@ -65,15 +65,15 @@ impl FromRequest for FunnelQuery {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = page::parse_query(&call.query)?;
+        let given = paging::parse_query(&call.query)?;
         let steps = parse_event_names(&given, "steps", STEPS_MAX)?;
         if steps.is_empty() {
-            return Err(Problem::field("steps", "is required: `visit,user.created`"));
+            return Err(Problem::field("steps", "is required, like `visit,user.created`"));
         }
         if steps.iter().enumerate().any(|(n, step)| steps.iter().skip(n + 1).any(|other| other == step)) {
-            return Err(Problem::field("steps", "has a step twice; only the first time of each counts"));
+            return Err(Problem::field("steps", "has a duplicate step; only the first occurrence of each counts"));
         }
-        let group_by = match page::single_value(&given, "group_by")? {
+        let group_by = match paging::single_value(&given, "group_by")? {
             None => None,
             Some(word) => {
                 let words = GroupBy::WORDS.join("`, `");
@@ -87,7 +87,7 @@ impl FromRequest for FunnelQuery {
 
 impl FunnelQuery {
     fn time_range(&self, now: Timestamp) -> Result<Range<Timestamp>, Problem> {
-        // What happens this very moment belongs to it.
+        // Includes events of the current millisecond.
         let end = || now.checked_add(SignedDuration::from_millis(1)).unwrap_or(now);
         let to = self.to.unwrap_or_else(end);
         let ago = |days: i64| to.checked_sub(SignedDuration::from_hours(days * 24)).unwrap_or(Timestamp::MIN);
@@ -96,13 +96,13 @@ impl FunnelQuery {
             return Err(Problem::field("from", "must be before `to`"));
         }
         if from < ago(DAYS_MAX) {
-            return Err(Problem::field("from", format!("is more than {DAYS_MAX} days before `to`")));
+            return Err(Problem::field("from", format!("must be at most {DAYS_MAX} days before `to`")));
         }
         Ok(from..to)
     }
 }
 
-/// How many took a step.
+/// People who reached a step. `_bp` are basis points.
 #[derive(Debug, Serialize)]
 pub struct FunnelStepView {
     name: String,
@@ -123,14 +123,13 @@ fn step_views(names: &[String], reached: &StepCounts) -> Vec<FunnelStepView> {
     names.iter().zip(&reached.0).zip(previous).map(step).collect()
 }
 
-/// A group, with its own steps.
+/// The steps of one group.
 #[derive(Debug, Serialize)]
 pub struct FunnelGroupView {
     group: String,
     steps: Vec<FunnelStepView>,
 }
 
-/// The funnel.
 #[derive(Debug, Serialize)]
 pub struct FunnelView {
     from: JsonTimestamp,
@@ -139,7 +138,6 @@ pub struct FunnelView {
     groups: Vec<FunnelGroupView>,
 }
 
-/// The answer.
 #[derive(Debug, Serialize)]
 pub struct FunnelResponse {
     funnel: FunnelView,
@@ -149,28 +147,28 @@ impl ToSchema for FunnelResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let funnel = schemas.component("Funnel", |_| {
             let step = schema::object(
-                "A step",
+                "A set-up step",
                 [
-                    ("name", schema::string("What was done")),
-                    ("people", schema::count("Who took it, and all before it, in order")),
-                    ("of_first_bp", schema::count("Their share of those who took the first, in basis points")),
-                    ("of_previous_bp", schema::count("Their share of those who took the one before, in basis points")),
+                    ("name", schema::string("The event name")),
+                    ("people", schema::count("People who did this step after all previous steps, in order")),
+                    ("of_first_bp", schema::count("Share of the people who did the first step, in basis points")),
+                    ("of_previous_bp", schema::count("Share of the people who did the previous step, in basis points")),
                 ],
             );
             let group = schema::object(
                 "A group",
                 [
-                    ("group", schema::string("What they have in common; `(unknown)` where nothing is known")),
+                    ("group", schema::string("The group's value; `(unknown)` if there is none")),
                     ("steps", schema::list(step.clone(), "The steps")),
                 ],
             );
             schema::object(
-                "A funnel; your own people and invited teammates are left out",
+                "A funnel; your own team and invited teammates are excluded",
                 [
-                    ("from", schema::time("From when on the first step was taken")),
-                    ("to", schema::time("Before when")),
+                    ("from", schema::time("Start of the range in which the first step was done")),
+                    ("to", schema::time("End of the range (exclusive)")),
                     ("steps", schema::list(step, "The steps")),
-                    ("groups", schema::list(group, "The same by group, if that was asked; the largest first")),
+                    ("groups", schema::list(group, "The steps by group, if `group_by` was given; largest group first")),
                 ],
             )
         });
@@ -181,30 +179,30 @@ impl ToSchema for FunnelResponse {
 /// `GET /funnels`.
 ///
 /// # Errors
-/// The range is too long, or there are more people in it than a funnel looks at; the store cannot be read.
-pub async fn get(room: Arc<AppState>, tenant: Tenant, asked: FunnelQuery) -> Result<FunnelResponse, Problem> {
-    let range = asked.time_range(room.intake.clock().now())?;
+/// The range is too long or contains more than [`PEOPLE_MAX`] people; the store cannot be read.
+pub async fn get(room: Arc<AppState>, tenant: Tenant, request: FunnelQuery) -> Result<FunnelResponse, Problem> {
+    let range = request.time_range(room.intake.clock().now())?;
     super::wait_until_counted(&room).await;
-    let mut funnel = Funnel::new(&asked.steps, range.clone(), asked.group_by);
-    let first = asked.steps.first().map(String::as_str).unwrap_or_default();
+    let mut funnel = Funnel::new(&request.steps, range.clone(), request.group_by);
+    let first = request.steps.first().map(String::as_str).unwrap_or_default();
     let (store, who) = (room.intake.store(), (tenant.account().id, first));
     let all =
         store::person::for_each_who_did(store, who, range.clone(), PEOPLE_MAX, |person| funnel.add(person)).await?;
     if !all {
-        let text = format!("there are more than {PEOPLE_MAX} people in this time; ask for a shorter one");
+        let text = format!("the range contains more than {PEOPLE_MAX} people; use a shorter range");
         return Err(Problem::field("from", text));
     }
     let mut groups: Vec<_> = funnel.groups.iter().collect();
     groups.sort_by_key(|(name, reached)| (std::cmp::Reverse(reached.0.first().copied()), *name));
     let group = |(name, reached): (&String, &StepCounts)| FunnelGroupView {
         group: name.clone(),
-        steps: step_views(&asked.steps, reached),
+        steps: step_views(&request.steps, reached),
     };
     let groups = groups.into_iter().map(group).collect();
     let funnel = FunnelView {
         from: JsonTimestamp(range.start),
         to: JsonTimestamp(range.end),
-        steps: step_views(&asked.steps, &funnel.all),
+        steps: step_views(&request.steps, &funnel.all),
         groups,
     };
     Ok(FunnelResponse { funnel })

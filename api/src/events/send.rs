@@ -1,5 +1,4 @@
-//! `POST /events`: an event is read, whole; taken in, once if the request has a key; and answered with the copy
-//! that is stored.
+//! `POST /events`: parses an event, ingests it once per idempotency key, and returns the stored copy.
 
 use std::sync::Arc;
 
@@ -7,28 +6,28 @@ use mail::address::Address;
 use mail::automation::run::RunMode;
 use mail::event::EventKind;
 use mail::idempotency::IdempotencyScope;
-use mail::number;
 use mail::product_event::{DATA_BYTES_MAX, DATA_LEVELS_MAX, NAME_BYTES_MAX, USER_ID_BYTES_MAX, check_name};
-use mail::signal::TriggerEvent;
+use mail::raw_number;
+use mail::trigger_event::TriggerEvent;
 use queue::automations::DryRunError;
-use queue::once::IdempotencyKey;
+use queue::idempotency::IdempotencyKey;
 use queue::product_events::{IncomingProductEvent, IngestedProductEvent};
-use queue::refusal::SubmitError;
+use queue::submit_error::SubmitError;
 use serde_json::{Map, Value, json};
 use store::access::{Actor, Tenant};
 use store::engine::Batch;
 
 use super::view::SendEventResponse;
 use crate::automations::{automation_not_found, view::AutomationRunView};
-use crate::call::{FromRequest, Request, RequestSpec};
 use crate::emails::fingerprint::RequestFingerprint;
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::idempotency::{self, IdempotentResponse, RequestDecision, finish, stored_outcome};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// The largest body: the particulars, and room for the rest.
+/// Maximum body size: the event's data and the other fields.
 const BODY_BYTES_MAX: usize = 128 << 10;
 
 const NAMES: FieldNames = FieldNames {
@@ -48,25 +47,24 @@ const NAMES: FieldNames = FieldNames {
     ],
     foreign: &[("Name", "name"), ("UserId", "user_id"), ("Email", "email"), ("Data", "data")],
 };
-/// Fields of a rehearsal, which only sessions may ask for.
+/// Fields that request a dry run; accepted from dashboard sessions only.
 const DRY_RUN_FIELDS: [&str; 3] = ["dry_run", "test_send", "automation_id"];
 
-/// A rehearsal that is asked for.
+/// A requested dry run of an automation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DryRunRequest {
-    /// How.
     pub mode: RunMode,
-    /// Of which automation, as it was given.
+    /// The automation's id as given, not yet validated.
     pub automation: String,
 }
 
-/// An event that was read.
+/// A parsed event.
 #[derive(Debug)]
 pub struct SendEvent {
     event: IncomingProductEvent,
-    /// Fields of a rehearsal that are given …
+    /// The dry-run fields that were given.
     dry_run_fields: Vec<&'static str>,
-    /// … and what they ask for; none when nothing.
+    /// The parsed dry run or its error; `None` if none was requested.
     dry_run: Option<Result<DryRunRequest, Problem>>,
     claim: Option<IdempotencyKey>,
 }
@@ -98,15 +96,15 @@ impl FromRequest for SendEvent {
             return Err(notes.errors.into());
         }
         let rehearsal = read_dry_run(&given).transpose();
-        // Our own events are told by us alone: what they start must be true. Who tries an automation out tells nobody.
+        // Clients cannot send events of the service, because these must be true. A dry run sends no event.
         if rehearsal.is_none() && EventKind::from_name_ignoring_case(&name).is_some() {
-            return Err(Problem::field("name", "is the name of an event of ours; give yours another"));
+            return Err(Problem::field("name", "is reserved for an event of the service; use another name"));
         }
-        let told = IncomingProductEvent { name, user_id, email, data };
-        let tried = rehearsal.as_ref().and_then(|asked| asked.as_ref().ok());
+        let event = IncomingProductEvent { name, user_id, email, data };
+        let tried = rehearsal.as_ref().and_then(|request| request.as_ref().ok());
         let claim =
-            idempotency::parse_claim(&call.headers, || event_fingerprint(&told, tried, &call.warnings.borrow()))?;
-        Ok(Self { event: told, dry_run_fields: rehearsing, dry_run: rehearsal, claim })
+            idempotency::parse_claim(&call.headers, || event_fingerprint(&event, tried, &call.warnings.borrow()))?;
+        Ok(Self { event, dry_run_fields: rehearsing, dry_run: rehearsal, claim })
     }
 }
 
@@ -128,7 +126,7 @@ fn read_text(
 
 fn parse_user_id(text: &str) -> Result<String, String> {
     if text.is_empty() || text.len() > USER_ID_BYTES_MAX || text.chars().any(char::is_control) {
-        return Err(format!("is 1 to {USER_ID_BYTES_MAX} bytes without control characters"));
+        return Err(format!("must be 1 to {USER_ID_BYTES_MAX} bytes without control characters"));
     }
     Ok(text.to_owned())
 }
@@ -138,7 +136,7 @@ fn parse_email(text: &str) -> Result<String, String> {
     text.parse::<Address>().map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
-/// The particulars: an object, or none.
+/// Reads the event's data: an object, empty if absent.
 fn read_data(given: &ObjectFields<'_>) -> Result<Value, String> {
     let Some(value) = given.value("data") else { return Ok(Value::Object(Map::new())) };
     if fields::JsonKind::of_value(value) != fields::JsonKind::Object {
@@ -147,48 +145,48 @@ fn read_data(given: &ObjectFields<'_>) -> Result<Value, String> {
     if value.get().len() > DATA_BYTES_MAX {
         return Err(format!("is larger than {DATA_BYTES_MAX} bytes"));
     }
-    // The grammar was checked: what can be wrong is half of a surrogate pair.
-    let data = number::parse(value.get()).map_err(|_| "holds text that is not valid".to_owned())?;
+    // The JSON grammar was checked already: only an unpaired surrogate can fail.
+    let data = raw_number::parse(value.get()).map_err(|_| "contains invalid text".to_owned())?;
     if nesting_depth(&data) > DATA_LEVELS_MAX {
         return Err(format!("is nested deeper than {DATA_LEVELS_MAX} levels"));
     }
     Ok(data)
 }
 
-/// Levels of lists and objects; bodies are nested no deeper than `unparsed::LEVELS_MAX`.
+/// Nesting depth of lists and objects. Recursion is bounded by `unparsed::LEVELS_MAX`.
 fn nesting_depth(value: &Value) -> usize {
     match value {
         Value::Array(entries) => 1 + entries.iter().map(nesting_depth).max().unwrap_or(0),
-        number if number::is_number(number) => 0,
+        number if raw_number::is_number(number) => 0,
         Value::Object(members) => 1 + members.values().map(nesting_depth).max().unwrap_or(0),
         _ => 0,
     }
 }
 
-/// What the fields of a rehearsal ask for.
+/// Reads the dry-run fields.
 fn read_dry_run(given: &ObjectFields<'_>) -> Result<Option<DryRunRequest>, Problem> {
     let flag = |name: &str| match given.value(name) {
         Some(value) => fields::parse_bool(value).map_err(|text| Problem::field(name, text)),
         None => Ok(false),
     };
     let mode = match (flag("dry_run")?, flag("test_send")?) {
-        (true, true) => return Err(Problem::field("test_send", "is not given together with `dry_run`")),
+        (true, true) => return Err(Problem::field("test_send", "cannot be combined with `dry_run`")),
         (true, false) => RunMode::DryRun,
         (false, true) => RunMode::TestSend,
         (false, false) if given.value("automation_id").is_some() => {
-            return Err(Problem::field("automation_id", "goes with `dry_run` or `test_send`"));
+            return Err(Problem::field("automation_id", "requires `dry_run` or `test_send`"));
         }
         (false, false) => return Ok(None),
     };
     let id = given.value("automation_id");
-    let id = id.ok_or_else(|| Problem::field("automation_id", "says which automation is tried; it is required"))?;
+    let id = id.ok_or_else(|| Problem::field("automation_id", "is required"))?;
     let automation = fields::parse_text(id).map_err(|text| Problem::field("automation_id", text))?.into_owned();
     Ok(Some(DryRunRequest { mode, automation }))
 }
 
-/// The fingerprint of an event: what it says, however it is written.
-fn event_fingerprint(told: &IncomingProductEvent, rehearsal: Option<&DryRunRequest>, ignored: &[String]) -> String {
-    let IncomingProductEvent { name, user_id, email, data } = told;
+/// Fingerprint of an event's content, independent of its JSON formatting.
+fn event_fingerprint(event: &IncomingProductEvent, rehearsal: Option<&DryRunRequest>, ignored: &[String]) -> String {
+    let IncomingProductEvent { name, user_id, email, data } = event;
     let mut fingerprint = RequestFingerprint::new();
     fingerprint.add(name);
     fingerprint.add_optional(user_id.as_ref());
@@ -205,52 +203,52 @@ fn event_fingerprint(told: &IncomingProductEvent, rehearsal: Option<&DryRunReque
 /// `POST /events`.
 ///
 /// # Errors
-/// What is wrong with the key; what the hall refuses.
+/// The key is in progress or was used for another request; the intake rejects the event.
 pub async fn send(
     room: Arc<AppState>,
     tenant: Tenant,
     input: SendEvent,
 ) -> Result<IdempotentResponse<SendEventResponse>, Problem> {
-    let SendEvent { event: told, dry_run_fields: rehearsing, dry_run: rehearsal, claim } = input;
+    let SendEvent { event, dry_run_fields: rehearsing, dry_run: rehearsal, claim } = input;
     if !matches!(tenant.actor(), Actor::User(_))
         && let Some(name) = rehearsing.first()
     {
-        return Err(Problem::field(name, "is for dashboard sessions, not for API keys"));
+        return Err(Problem::field(name, "is available to dashboard sessions only, not to API keys"));
     }
     let rehearsal = rehearsal.transpose()?;
-    let slot = match idempotency::begin(&room, &tenant, IdempotencyScope::SendEvent, claim).await? {
+    let guard = match idempotency::begin(&room, &tenant, IdempotencyScope::SendEvent, claim).await? {
         RequestDecision::Replay(body) => return Ok(IdempotentResponse::replay(body)),
-        RequestDecision::Proceed(slot) => slot,
+        RequestDecision::Proceed(guard) => guard,
     };
     let now = room.intake.clock().now();
     if let Some(rehearsal) = rehearsal {
-        let accepted = dry_run(&room, &tenant, told, rehearsal).await?;
-        if let Some(slot) = &slot {
+        let accepted = dry_run(&room, &tenant, event, rehearsal).await?;
+        if let Some(guard) = &guard {
             let mut batch = Batch::progress();
-            slot.record_outcome(&mut batch, stored_outcome(&accepted), now);
-            let kept = room.intake.store().commit(batch).await.map_err(SubmitError::from);
-            return finish(Some(slot), &room, kept.map(|()| accepted)).await;
+            guard.record_outcome(&mut batch, stored_outcome(&accepted), now);
+            let stored = room.intake.store().commit(batch).await.map_err(SubmitError::from);
+            return finish(Some(guard), &room, stored.map(|()| accepted)).await;
         }
         return IdempotentResponse::fresh(accepted);
     }
     let also = |taken: &IngestedProductEvent, batch: &mut Batch| {
-        if let Some(slot) = &slot {
-            slot.record_outcome(batch, stored_outcome(&SendEventResponse::from_accepted_event(taken)), now);
+        if let Some(guard) = &guard {
+            guard.record_outcome(batch, stored_outcome(&SendEventResponse::from_accepted_event(taken)), now);
         }
     };
-    let taken = room.intake.product_events().ingest(&tenant, told, &also).await;
-    finish(slot.as_deref(), &room, taken.map(|taken| SendEventResponse::from_accepted_event(&taken))).await
+    let taken = room.intake.product_events().ingest(&tenant, event, &also).await;
+    finish(guard.as_deref(), &room, taken.map(|taken| SendEventResponse::from_accepted_event(&taken))).await
 }
 
-/// Tries an automation out with an event, which is not stored.
+/// Runs an automation with the event, which is not stored.
 async fn dry_run(
     room: &AppState,
     tenant: &Tenant,
-    told: IncomingProductEvent,
+    incoming: IncomingProductEvent,
     DryRunRequest { mode, automation }: DryRunRequest,
 ) -> Result<SendEventResponse, Problem> {
     let automation = automation.parse().map_err(|_| automation_not_found())?;
-    let event = room.intake.product_events().with_id_and_time(tenant, told);
+    let event = room.intake.product_events().with_id_and_time(tenant, incoming);
     let run = room.intake.dry_run(tenant, automation, &TriggerEvent::from(&event), mode).await;
     let run = run.map_err(|error| match error {
         DryRunError::NotFound => automation_not_found(),
@@ -263,35 +261,35 @@ fn event_schema() -> Value {
     let text = |bytes_max: usize, description: &str| json!({"type": "string", "minLength": 1, "maxLength": bytes_max, "description": description});
     let for_sessions = |description: &str| format!("Dashboard sessions only: {description}");
     let mut event = schema::object_with(
-        "Something that happened; `name` or `type`",
+        "A product event; `name` or `type` is required",
         &[],
         [
             (
                 "name",
                 text(
                     NAME_BYTES_MAX,
-                    "What happened: `user.created`. No control characters, no spaces at its ends, and no name of an \
-                     event of ours (`email.delivered`)",
+                    "The event name, like `user.created`. No control characters, no leading or trailing spaces, no \
+                     name of an event of the service (`email.delivered`)",
                 ),
             ),
-            ("type", text(NAME_BYTES_MAX, "Another word for `name`: one of both is needed")),
-            ("user_id", text(USER_ID_BYTES_MAX, "Whom it happened to, by your own id")),
-            ("email", json!({"type": "string", "format": "email", "description": "Whom it happened to, by address"})),
+            ("type", text(NAME_BYTES_MAX, "Alias of `name`; one of them is required")),
+            ("user_id", text(USER_ID_BYTES_MAX, "The person's user id in your product")),
+            ("email", json!({"type": "string", "format": "email", "description": "The person's email address"})),
             (
                 "data",
                 json!({
                     "type": "object",
                     "description": format!(
-                        "Particulars, at most {DATA_BYTES_MAX} bytes and {DATA_LEVELS_MAX} levels. Automations see \
-                         them as they are; credentials in them are stored as `REDACTED`. On sign-ups and \
+                        "Event data, at most {DATA_BYTES_MAX} bytes and {DATA_LEVELS_MAX} levels. Automations receive \
+                         it unchanged; credentials in it are stored as `REDACTED`. For sign-ups and \
                          subscriptions: `id`, `visitor_id`, `gclid`, `gbraid`, `wbraid` (or the cookie `rnl_ad`), \
                          `came_from`, `signup_method`, `invited`, `internal`, `value`, `currency`"
                     ),
                 }),
             ),
-            ("dry_run", schema::boolean(&for_sessions("try an automation out, without sending anything"))),
-            ("test_send", schema::boolean(&for_sessions("try an automation out, and send what it sends"))),
-            ("automation_id", schema::string(&for_sessions("which automation is tried out"))),
+            ("dry_run", schema::boolean(&for_sessions("run an automation as a test without sending anything"))),
+            ("test_send", schema::boolean(&for_sessions("run an automation as a test and send its messages"))),
+            ("automation_id", schema::string(&for_sessions("the automation to test"))),
         ],
     );
     event["examples"] = json!([{

@@ -1,4 +1,4 @@
-//! Product events as clients see them: the stored copy.
+//! JSON objects of product events.
 
 use http::StatusCode;
 use mail::id::ProductEventId;
@@ -11,21 +11,20 @@ use crate::automations::view::AutomationRunView;
 use crate::emails::view::JsonTimestamp;
 use crate::schema::{self, Schemas, ToSchema};
 
-/// A product event.
+/// A product event as stored.
 #[derive(Debug, Serialize)]
 pub struct ProductEventView {
     id: ProductEventId,
     name: String,
     user_id: Option<String>,
     email: Option<String>,
-    #[serde(serialize_with = "mail::number::serialize")]
+    #[serde(serialize_with = "mail::raw_number::serialize")]
     data: Value,
     source: String,
     created_at: JsonTimestamp,
 }
 
 impl ProductEventView {
-    /// What is shown of an event.
     #[must_use]
     pub fn from_event(event: ProductEvent) -> Self {
         let ProductEvent { id, account: _, name, user_id, email, data, source, created_at } = event;
@@ -36,20 +35,20 @@ impl ProductEventView {
 impl ToSchema for ProductEventView {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.component("ProductEvent", |_| {
-            let mut name = schema::string("What happened");
+            let mut name = schema::string("The event name");
             name["examples"] = json!(["user.created"]);
-            let mut source = schema::string("Where it came from: `api`");
+            let mut source = schema::string("The source, like `api`");
             source["examples"] = json!(["api"]);
             schema::object(
-                "Something that happened in a product",
+                "A product event",
                 [
                     ("id", schema::string("`ae_…`")),
                     ("name", name),
-                    ("user_id", schema::nullable_string("Whom it happened to, by the product's own id")),
-                    ("email", schema::nullable_string("Whom it happened to, by address")),
+                    ("user_id", schema::nullable_string("The person's user id in your product")),
+                    ("email", schema::nullable_string("The person's email address")),
                     (
                         "data",
-                        json!({"type": "object", "description": "Particulars; credentials are stored as `REDACTED`"}),
+                        json!({"type": "object", "description": "Event data; credentials are stored as `REDACTED`"}),
                     ),
                     ("source", source),
                     ("created_at", schema::time("When it was accepted")),
@@ -59,14 +58,11 @@ impl ToSchema for ProductEventView {
     }
 }
 
-/// A page of events.
 #[derive(Debug, Serialize)]
 pub struct ProductEventList {
-    /// The events, newest first.
     pub events: Vec<ProductEventView>,
-    /// Whether there are more.
     pub has_more: bool,
-    /// Where they begin.
+    /// `None` on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -77,10 +73,8 @@ impl ToSchema for ProductEventList {
     }
 }
 
-/// An event by itself.
 #[derive(Debug, Serialize)]
 pub struct ProductEventResponse {
-    /// It.
     pub event: ProductEventView,
 }
 
@@ -91,7 +85,7 @@ impl ToSchema for ProductEventResponse {
     }
 }
 
-/// The answer to `POST /events`.
+/// The response to `POST /events`.
 #[derive(Debug, Serialize)]
 pub struct SendEventResponse {
     event: ProductEventView,
@@ -103,7 +97,7 @@ pub struct SendEventResponse {
 }
 
 impl SendEventResponse {
-    /// What was taken in, and what automations do because of it.
+    /// The response for an ingested event, with its effects on automations.
     #[must_use]
     pub fn from_accepted_event(taken: &IngestedProductEvent) -> Self {
         Self {
@@ -115,7 +109,7 @@ impl SendEventResponse {
         }
     }
 
-    /// An event that an automation was tried out with, and the run of it.
+    /// The response for a dry run, with its run.
     #[must_use]
     pub fn from_dry_run(event: &ProductEvent, run: AutomationRunView) -> Self {
         let event = ProductEventView::from_event(event.redacted());
@@ -135,9 +129,9 @@ impl ToSchema for SendEventResponse {
                 &["event", "matched_automations", "resumed_runs", "cancelled_runs"],
                 [
                     ("event", event),
-                    ("matched_automations", schema::count("Active automations whose trigger it matched")),
-                    ("resumed_runs", schema::count("Runs that waited for it and go on")),
-                    ("cancelled_runs", schema::count("Runs that it ended")),
+                    ("matched_automations", schema::count("Number of active automations that the event triggered")),
+                    ("resumed_runs", schema::count("Number of waiting runs that the event resumed")),
+                    ("cancelled_runs", schema::count("Number of runs that the event cancelled")),
                     ("run", run),
                 ],
             )

@@ -1,24 +1,23 @@
-//! Examples, made from schemas: what a schema itself gives as an example, else a value that it allows.
+//! Generates examples from schemas: the schema's own example, or a value that it allows.
 //!
-//! So every request and answer of the document has one, and `tests/peers/openapi.py` holds each to its
-//! schema.
+//! Every request and response of the document gets one. `tests/peers/openapi.py` validates each against its schema.
 
 use serde_json::{Map, Value, json};
 
-/// Schemas within each other; deeper ones are cut.
+/// Maximum nesting depth; deeper schemas become null.
 const LEVELS_MAX: usize = 12;
-/// What stands for an id's 26 characters.
+/// The 26 characters of example ids.
 const ULID: &str = "01K9ZQ4Y8M3T5V7W2X6B0C1D9E";
 const TIME: &str = "2026-11-21T10:00:00.000Z";
-/// The same for what is to be in the future when somebody tries the example.
+/// Example of a time that must be in the future when a client tries the example.
 const LATER: &str = "2036-11-21T10:00:00.000Z";
 
-/// The word that is shown of those that there are, if it is one of them; else the first.
+/// The preferred value of an enum that contains it; otherwise the first value is used.
 const PREFERRED_WORD: &str = "delivered";
-/// What has a time when that is so.
+/// Nullable times that are set when the status is `delivered`.
 const COMPLETED_TIME_FIELDS: &[&str] = &["sent_at", "delivered_at"];
 
-/// What fields of these names hold, where the schema says no more than that it is a text.
+/// Example values of plain text fields by field name.
 const TEXTS: &[(&str, &str)] = &[
     ("from", "Ada <ada@example.com>"),
     ("to", "grace@example.net"),
@@ -54,7 +53,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("request_id", "req_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"),
 ];
 
-/// An example of a schema; `schemas` are those that it may refer to.
+/// Builds an example of a schema; `schemas` are the components that it may refer to.
 pub(super) fn example_of(schema: &Value, schemas: &Value) -> Value {
     ExampleBuilder { schemas }.build(schema, "", 0)
 }
@@ -92,7 +91,7 @@ impl ExampleBuilder<'_> {
         self.build_scalar(schema, name, level)
     }
 
-    /// Objects that are one together.
+    /// Merges the examples of `allOf`.
     fn build_all_of(&self, parts: &[Value], name: &str, level: usize) -> Value {
         let mut whole = Map::new();
         for part in parts {
@@ -150,7 +149,7 @@ fn text_example(schema: &Value, name: &str) -> String {
     known.map_or_else(|| "text".to_owned(), |(_, text)| (*text).to_owned())
 }
 
-/// The id that a description tells of: ``Its id (`msg_…`)``.
+/// Example id for a description that names the id's prefix, like ``The email's id (`msg_…`)``.
 fn id_example(description: &str) -> Option<String> {
     let (before, _) = description.split_once("_…`")?;
     let (_, prefix) = before.rsplit_once('`')?;
@@ -162,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_schema_allows() {
+    fn examples_match_their_schemas() {
         let schemas = json!({"Id": {"type": "string", "description": "Its id (`msg_…`)"}, "Loop": {"$ref": "#/components/schemas/Loop"}});
         for (schema, example) in [
             (json!({"type": ["string", "null"]}), json!(null)),

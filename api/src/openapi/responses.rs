@@ -1,7 +1,7 @@
-//! The answers of an operation: what it gives, and every error that it can answer, with its codes.
+//! Responses of an operation: its success responses and every possible error with its codes.
 //!
-//! Which codes those are follows from what the operation is (it needs a key, has a body, names something by
-//! its id, pages, may be claimed by an idempotency key); the table adds what is its own.
+//! Most error codes follow from properties of the operation (authentication, body, path id, cursor, idempotency key).
+//! The operation table adds the others.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::example;
-use crate::call::{Media, RequestSpec};
+use crate::handler::{Media, RequestSpec};
 use crate::operations::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
 
-/// Answers that several operations have, by name.
+/// Responses that several operations share, by component name.
 #[derive(Debug, Default)]
 pub(super) struct SharedResponses(BTreeMap<String, Value>);
 
@@ -23,7 +23,7 @@ impl SharedResponses {
     }
 }
 
-/// All answers of an operation, by status.
+/// All responses of an operation by status.
 pub(super) fn operation_responses(
     operation: &Operation,
     takes: &RequestSpec,
@@ -51,12 +51,12 @@ pub(super) fn operation_responses(
                 let answer = json!({"description": also.about, "headers": headers});
                 answers.insert(also.status.to_string(), answer);
             }
-            // The same at another status.
+            // The same body with another status.
             (200..300, Some(_)) => {
                 let answer = json!({"description": also.about, "headers": headers, "content": content});
                 answers.insert(also.status.to_string(), answer);
             }
-            // With the errors, below.
+            // Handled with the errors below.
             _ => {}
         }
     }
@@ -64,14 +64,14 @@ pub(super) fn operation_responses(
     if operation.response_spec.status.is_redirection() {
         headers.insert("location".to_owned(), json!({"$ref": "#/components/headers/location"}));
     }
-    answers.insert(done, json!({"description": "Done", "headers": headers, "content": content}));
+    answers.insert(done, json!({"description": "Success", "headers": headers, "content": content}));
     let mut by_status: BTreeMap<u16, Vec<ErrorCode>> = BTreeMap::new();
     for code in operation_error_codes(operation, takes) {
         by_status.entry(code.status).or_default().push(code);
     }
     for (status, codes) in by_status {
         let names: Vec<String> = codes.iter().map(ErrorCode::name).collect();
-        // What a page finds wrong itself it says to a person; what is wrong before, to a program.
+        // An endpoint for browsers answers its own errors with a page; errors before the handler are JSON.
         let page = operation.response_spec.extra_responses.iter().find(|also| also.status == status);
         let kind = if page.is_some() {
             "page."
@@ -94,7 +94,7 @@ pub(super) fn operation_responses(
     Value::Object(answers)
 }
 
-/// The codes that an operation can answer, in the order of the table of codes.
+/// All error codes of an operation, in the order of the code table.
 pub(super) fn operation_error_codes(operation: &Operation, takes: &RequestSpec) -> Vec<ErrorCode> {
     let mut codes = vec![ErrorCode::VALIDATION_ERROR, ErrorCode::HEADERS_TOO_LARGE];
     codes.extend([ErrorCode::INTERNAL_ERROR, ErrorCode::SERVICE_UNAVAILABLE]);
@@ -106,7 +106,7 @@ pub(super) fn operation_error_codes(operation: &Operation, takes: &RequestSpec) 
             ErrorCode::RATE_LIMIT_EXCEEDED,
         ]);
         if operation.method != Method::GET {
-            // Somebody else was quicker.
+            // A concurrent change.
             codes.push(ErrorCode::CONFLICT);
         }
     }
@@ -155,7 +155,7 @@ fn response_headers(knows_account: bool) -> Map<String, Value> {
 }
 
 fn error_response(status: u16, codes: &[ErrorCode], keyed: bool) -> Value {
-    // A head that is too large, and a key that is none, are answered before the account is known.
+    // Oversized headers and invalid keys are rejected before the account is known.
     let mut headers = response_headers(keyed && ![401, 431].contains(&status));
     let further = match status {
         401 => Some("www-authenticate"),
@@ -169,9 +169,9 @@ fn error_response(status: u16, codes: &[ErrorCode], keyed: bool) -> Value {
         .iter()
         .map(|code| (code.name(), json!({"$ref": format!("#/components/examples/{}", code.name())})))
         .collect();
-    let told: Vec<String> = codes.iter().map(|code| format!("`{}`: {}", code.word, code.when)).collect();
+    let descriptions: Vec<String> = codes.iter().map(|code| format!("`{}`: {}", code.word, code.when)).collect();
     json!({
-        "description": told.join("\n"),
+        "description": descriptions.join("\n"),
         "headers": headers,
         "content": {"application/json": {
             "schema": {"$ref": "#/components/schemas/Error"},
@@ -180,25 +180,25 @@ fn error_response(status: u16, codes: &[ErrorCode], keyed: bool) -> Value {
     })
 }
 
-/// The header fields of answers.
+/// The header components.
 pub(super) fn header_components() -> Value {
     let text = |description: &str, example: &str| json!({"description": description, "schema": {"type": "string"}, "example": example});
     let count = |description: &str, example: u32| json!({"description": description, "schema": {"type": "integer", "minimum": 0}, "example": example});
-    let mut request_id = text("Finds the request in the log", "req_01K9ZQ4Y8M3T5V7W2X6B0C1D9E");
+    let mut request_id = text("The request's id in the request log", "req_01K9ZQ4Y8M3T5V7W2X6B0C1D9E");
     request_id["required"] = json!(true);
     json!({
         "x-request-id": request_id,
-        "ratelimit-limit": count("Requests a second that the plan includes; twice as many may come at once", 10),
-        "ratelimit-remaining": count("How many of them may be made now", 9),
-        "ratelimit-reset": count("Seconds until one more may be made", 1),
-        "retry-after": count("Seconds after which the same request may be made again", 2),
-        "idempotent-replayed": text("`true`: this was done before, and is answered as it was then", "true"),
-        "location": text("Where it leads", "https://shop.example/offer"),
-        "www-authenticate": text("How to say who you are", "Bearer"),
+        "ratelimit-limit": count("Requests per second that the plan includes; bursts may have twice as many", 10),
+        "ratelimit-remaining": count("Requests that can be made now", 9),
+        "ratelimit-reset": count("Seconds until another request can be made", 1),
+        "retry-after": count("Seconds after which the request can be retried", 2),
+        "idempotent-replayed": text("`true`: the response of an earlier request with this key is replayed", "true"),
+        "location": text("The redirect destination", "https://shop.example/offer"),
+        "www-authenticate": text("How to authenticate", "Bearer"),
     })
 }
 
-/// An example of an answer for each code.
+/// One example response per error code.
 pub(super) fn example_components(base_url: &str) -> Value {
     let id = mail::id::RequestId::from_bytes([1; 16]);
     let one = |code: &ErrorCode| {
@@ -212,7 +212,7 @@ pub(super) fn example_components(base_url: &str) -> Value {
     ErrorCode::ALL.iter().map(one).collect()
 }
 
-/// The particulars that come with a code.
+/// Example `details` of an error code.
 fn details_example(code: &ErrorCode) -> Option<Value> {
     match *code {
         ErrorCode::VALIDATION_ERROR => Some(json!({"to": "is required", "fields": {"to": "is required"}})),
@@ -237,7 +237,7 @@ fn details_example(code: &ErrorCode) -> Option<Value> {
     }
 }
 
-/// Gives every request and every answer of a document that has none an example.
+/// Adds an example to every request and response body of the document.
 pub(super) fn add_examples(paths: &mut Value, schemas: &Value) {
     let operations = paths.as_object_mut().into_iter().flatten().filter_map(|(_, path)| path.as_object_mut());
     for (_, operation) in operations.flatten() {

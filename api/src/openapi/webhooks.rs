@@ -1,21 +1,20 @@
-//! What webhooks are sent, event by event (OpenAPI 3.1, "webhooks"). Schemas follow from the examples that
-//! `POST /emails/test` gives: so the document, what is tried, and what is told have the same fields.
+//! The `webhooks` section (OpenAPI 3.1): the payload of every event. Schemas are derived from the examples of
+//! `POST /emails/test`, so that the document, test events and real events have the same fields.
 
 use mail::event::EventKind;
 use mail::id::EventId;
 use serde_json::{Map, Value, json};
 
-use crate::emails::rehearse::example;
+use crate::emails::test_event::example_payloads;
 use crate::schema;
 
-/// One entry for each event.
 pub(super) fn webhooks_section() -> Value {
     Value::Object(EventKind::ALL.iter().map(|kind| (kind.name().to_owned(), webhook_entry(kind.name()))).collect())
 }
 
 fn webhook_entry(name: &str) -> Value {
-    let mut data = example::common_fields(name, EventId::from_bytes([0; 16]));
-    if let Some(Value::Object(own)) = example::example_for(name) {
+    let mut data = example_payloads::common_fields(name, EventId::from_bytes([0; 16]));
+    if let Some(Value::Object(own)) = example_payloads::example_for(name) {
         data.extend(own);
     }
     let data = Value::Object(data);
@@ -32,15 +31,15 @@ fn webhook_entry(name: &str) -> Value {
         "operationId": format!("on_{}", name.replace('.', "_")),
         "tags": ["webhooks"],
         "security": [],
-        "summary": format!("Sent to endpoints that hear `{name}`"),
+        "summary": format!("Sent to endpoints that subscribe to `{name}`"),
         "parameters": [
             header("Service-Signature", "`t=…,v1=…`: HMAC-SHA256 by the endpoint's secret over `t.body`"),
-            header("webhook-id", "Which event it is: the same at each try (Standard Webhooks)"),
-            header("webhook-timestamp", "When it was signed, in seconds"),
+            header("webhook-id", "The event's id; the same for every attempt (Standard Webhooks)"),
+            header("webhook-timestamp", "Unix time of the signature, in seconds"),
             header("webhook-signature", "`v1,…`: HMAC-SHA256 over `id.timestamp.body`"),
         ],
         "requestBody": {"required": true, "content": {"application/json": {"schema": body, "example": example}}},
-        "responses": {"2XX": {"description": "It was taken; anything else is tried again"}},
+        "responses": {"2XX": {"description": "The delivery was accepted; any other status is retried"}},
     }})
 }
 
@@ -48,7 +47,7 @@ fn header(name: &str, about: &str) -> Value {
     json!({"name": name, "in": "header", "required": true, "description": about, "schema": {"type": "string"}})
 }
 
-/// The schema of values like this one. What is null in it may be anything.
+/// Schema derived from an example value; null allows any value.
 fn schema_of_example(value: &Value) -> Value {
     match value {
         Value::Null => json!({}),

@@ -1,15 +1,13 @@
-//! The cookie of a partner's session (RFC 6265): for this host alone, not for scripts, and not sent with what other sites
-//! post.
+//! The session cookie of the partner portal (RFC 6265): for this host only, `HttpOnly`, `SameSite=Lax`.
 //!
-//! Over TLS its name begins with `__Host-`, so that browsers take it from nobody else than this host itself. In the clear,
-//! which is for trying things out, browsers refuse such a cookie: there it has another name, which is not looked at over
-//! TLS.
+//! Over TLS its name has the prefix `__Host-`, so browsers accept it only from this host. Without TLS, which is for
+//! development, browsers refuse such a cookie: a second name is used there, and is ignored over TLS.
 
 use http::HeaderMap;
 use http::header::{COOKIE, HeaderValue};
 use mail::affiliate::portal::{PortalToken, SESSION_TTL};
 
-/// The cookie's name over TLS.
+/// Name of the cookie over TLS.
 pub const SECURE: &str = "__Host-postrider_portal";
 const INSECURE: &str = "postrider_portal";
 
@@ -17,26 +15,26 @@ fn cookie_name(is_secure: bool) -> &'static str {
     if is_secure { SECURE } else { INSECURE }
 }
 
-/// The token in a request's cookies; none when there is none that could be one.
+/// The first well-formed session token among a request's cookies.
 #[must_use]
 pub fn token(headers: &HeaderMap, is_secure: bool) -> Option<PortalToken> {
     values(headers, cookie_name(is_secure)).find_map(PortalToken::parse)
 }
 
-/// The values of a cookie of this name.
+/// The values of all cookies with this name.
 pub fn values<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {
     let fields = headers.get_all(COOKIE).iter().filter_map(|field| field.to_str().ok());
     let pairs = fields.flat_map(|field| field.split(';'));
     pairs.filter_map(move |pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
-/// What sets it.
+/// The `Set-Cookie` value that stores the token.
 #[must_use]
 pub fn set_cookie(token: &PortalToken, is_secure: bool) -> Option<HeaderValue> {
     set_cookie_field(&token.text(), SESSION_TTL.as_secs(), is_secure)
 }
 
-/// What takes it away.
+/// The `Set-Cookie` value that deletes the cookie.
 #[must_use]
 pub fn clear_cookie(is_secure: bool) -> Option<HeaderValue> {
     set_cookie_field("", 0, is_secure)
@@ -57,7 +55,7 @@ mod tests {
     use mail::id::{AccountId, PartnerId, SessionId};
 
     #[test]
-    fn it_is_found_among_others_and_only_by_its_right_name() {
+    fn cookie_is_found_by_its_exact_name() {
         let of = (AccountId::from_bytes([1; 16]), PartnerId::from_bytes([2; 16]));
         let own = PortalToken::new(of, SessionId::from_bytes([3; 16]), [4; 32]);
         let read = |fields: &[&str], is_secure| {

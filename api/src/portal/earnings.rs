@@ -1,16 +1,16 @@
-//! The page of earnings: the ledger, each line with why it is as large as it is and when it is the partner's.
+//! Portal page "Earnings": the partner's commissions with their formula and status.
 
-use ::affiliate::refusal::AffiliateError;
+use ::affiliate::error::AffiliateError;
 use mail::affiliate::commission::{Commission, CommissionLevel, SoldInvoice};
 use mail::id::CommissionId;
 use store::affiliate::commission::CommissionFilter;
 use store::affiliate::listing::ListPageRequest;
 
-use super::frame::PageContext;
 use super::html::{Html, html, push};
+use super::layout::PageContext;
 use super::referrals::{ENTRIES, page_links};
-use super::words;
-use crate::room::AppState;
+use super::texts;
+use crate::state::AppState;
 
 pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
     let partner = &view.session.partner;
@@ -20,7 +20,7 @@ pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html
     let page = store::affiliate::commission::list(room.intake.store(), partner.account, &filter, wanted).await?;
     let mut content = html! { "<section class=\"card\">" };
     if page.rows.is_empty() {
-        content.raw("<p>Nothing yet. When somebody whom you brought pays, a line is written here.</p>");
+        content.raw("<p>No commissions yet. They appear here when a customer whom you referred pays.</p>");
     } else {
         content.put(&commission_table(&page.rows));
     }
@@ -29,29 +29,28 @@ pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html
     Ok(view.render("earnings", "Earnings", &content))
 }
 
-/// A table of lines.
 fn commission_table(lines: &[Commission]) -> Html {
     let mut table = html! {
-        "<table class=\"list\"><thead><tr><th scope=\"col\">Day</th><th scope=\"col\">For what, and how it is reckoned</th>\
-         <th scope=\"col\">Standing</th><th scope=\"col\" class=\"num\">Amount</th></tr></thead><tbody>"
+        "<table class=\"list\"><thead><tr><th scope=\"col\">Day</th><th scope=\"col\">Details</th>\
+         <th scope=\"col\">Status</th><th scope=\"col\" class=\"num\">Amount</th></tr></thead><tbody>"
     };
     for line in lines {
         push!(
             table,
-            "<tr><td>" [words::format_day(line.created_at)] "</td><td>" (commission_label(line)) "<small>" (line.formula())
-            "</small></td><td>" [words::commission_status(line)] "</td><td class=\"num\"><strong>"
-            (words::format_money(line.amount, line.currency)) "</strong></td></tr>"
+            "<tr><td>" [texts::format_day(line.created_at)] "</td><td>" (commission_label(line)) "<small>" (line.formula())
+            "</small></td><td>" [texts::commission_status(line)] "</td><td class=\"num\"><strong>"
+            (texts::format_money(line.amount, line.currency)) "</strong></td></tr>"
         );
     }
     table.raw("</tbody></table>");
     table
 }
 
-/// What a line is for; the processor's own names are the program's.
+/// Label of a commission. The processor's ids are not shown to partners.
 pub(super) fn commission_label(line: &Commission) -> &'static str {
     match line.sold_invoice() {
-        None => "Somebody whom you brought",
+        None => "A referral",
         Some(SoldInvoice { level: CommissionLevel::One | CommissionLevel::OneFixed, .. }) => "A sale",
-        Some(SoldInvoice { level: CommissionLevel::Two, .. }) => "A sale of a partner whom you recruited",
+        Some(SoldInvoice { level: CommissionLevel::Two, .. }) => "A sale by a partner you recruited",
     }
 }

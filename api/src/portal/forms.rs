@@ -1,71 +1,70 @@
-//! What the forms of who has signed in do.
+//! Forms of a signed-in partner.
 //!
 //! ```text
-//! form ─► may this partner? ─► the office does it, in one commit with its event ─► 303 to the page that says so
-//!                                                  └─ it will not do ─► the page again, with what was typed
+//! form ─► may the partner edit? ─► AffiliateService, in one commit with its event ─► 303 to a page with the result
+//!                                                    └─ refused ─► the page again, with the typed values
 //! ```
 
+use ::affiliate::error::{AffiliateError, AffiliateNoun};
 use ::affiliate::links::LinkDraft;
-use ::affiliate::office::no_extension;
 use ::affiliate::partners::PartnerChange;
-use ::affiliate::portal::entrance::PartnerSession;
-use ::affiliate::portal::payout::parse_payout_destination;
-use ::affiliate::refusal::{AffiliateError, AffiliateNoun};
+use ::affiliate::portal::login::PartnerSession;
+use ::affiliate::portal::payout_destination::parse_payout_destination;
+use ::affiliate::service::no_extension;
 use http::StatusCode;
 use mail::affiliate::partner::{PartnerLinkToken, PartnerStatus};
 use mail::affiliate::portal::PortalToken;
 
-use super::asked::{FormFields, PortalRequest};
-use super::frame::PageContext;
 use super::html::Html;
+use super::layout::PageContext;
+use super::request::{FormFields, PortalRequest};
 use super::sign_in::rate_limited_page;
 use super::{PortalPage, can_edit, cookie, is_secure, join, refusal_text, render_page, settings};
 use crate::affiliate::refusal_problem;
 use crate::problem::Problem;
-use crate::room::AppState;
+use crate::state::AppState;
 
-/// The longest address and note of a link.
+/// Longest destination URL and note of a link.
 const URL_BYTES_MAX: usize = 2_000;
 const LABEL_BYTES_MAX: usize = 200;
 
-/// What came of a form.
+/// The result of a form.
 enum FormOutcome {
-    /// It is done: this page says so.
+    /// Done; redirect to this page, which shows the message.
     Done(&'static str),
-    /// It is done, and this is shown once.
+    /// Done; the notice is rendered in this response only, because it shows a secret.
     ShowOnce(Html),
-    /// It was done too often to be done once more.
     RateLimited(Box<PortalPage>),
 }
 
-/// Does what a form says.
+/// Applies a form and returns the response page.
 pub(super) async fn submit(
     room: &AppState,
-    (guest, token): (&PartnerSession, &PortalToken),
-    asked: &PortalRequest,
+    (partner_session, token): (&PartnerSession, &PortalToken),
+    request: &PortalRequest,
 ) -> Result<PortalPage, Problem> {
-    let name = asked.path_segment.as_str();
+    let name = request.path_segment.as_str();
     if name == "sign-out" {
-        room.affiliate.sign_out(&guest.session).await.map_err(|refusal| refusal_problem(room, refusal))?;
-        let key = &guest.program.publishable_key;
+        room.affiliate.sign_out(&partner_session.session).await.map_err(|refusal| refusal_problem(room, refusal))?;
+        let key = &partner_session.program.publishable_key;
         let to = PortalPage::redirect(StatusCode::SEE_OTHER, &format!("sign-in?key={key}"))?;
         return Ok(to.with_cookie(cookie::clear_cookie(is_secure(room))));
     }
     let page = page_with_form(name);
     let again = async |status, why| {
-        let view = PageContext::new(guest, token, asked).with_error(name, why);
+        let view = PageContext::new(partner_session, token, request).with_error(name, why);
         Ok(PortalPage::new(status, render_page(room, page, &view).await?))
     };
-    let accepts = name == "accept" && guest.partner.status == PartnerStatus::Invited;
-    if !accepts && !can_edit(guest) {
-        let why = "You can look at everything here, but change nothing at the moment.".to_owned();
+    let accepts = name == "accept" && partner_session.partner.status == PartnerStatus::Invited;
+    if !accepts && !can_edit(partner_session) {
+        let why = "You can view your data but cannot change it at the moment.".to_owned();
         return again(StatusCode::FORBIDDEN, why).await;
     }
-    match apply_form(room, guest, asked).await {
+    match apply_form(room, partner_session, request).await {
         Ok(FormOutcome::Done(to)) => PortalPage::redirect(StatusCode::SEE_OTHER, to),
         Ok(FormOutcome::RateLimited(page)) => Ok(*page),
         Ok(FormOutcome::ShowOnce(news)) => {
-            let view = PageContext::new(guest, token, asked).with_notice(news);
+            let view = PageContext::new(partner_session, token, request).with_notice(news);
             Ok(PortalPage::new(StatusCode::OK, render_page(room, page, &view).await?))
         }
         Err(refusal) => {
@@ -75,7 +74,7 @@ pub(super) async fn submit(
     }
 }
 
-/// The page that a form stands on.
+/// The page that contains the form.
 fn page_with_form(form: &str) -> &'static str {
     match form {
         "add-link" | "change-link" => "links",
@@ -86,86 +85,90 @@ fn page_with_form(form: &str) -> &'static str {
 
 async fn apply_form(
     room: &AppState,
-    guest: &PartnerSession,
-    asked: &PortalRequest,
+    partner_session: &PartnerSession,
+    request: &PortalRequest,
 ) -> Result<FormOutcome, AffiliateError> {
-    let (partner, form, office) = (&guest.partner, &asked.form, &room.affiliate);
+    let (partner, form, service) = (&partner_session.partner, &request.form, &room.affiliate);
     let of = (partner.account, partner.id);
-    Ok(match asked.path_segment.as_str() {
+    Ok(match request.path_segment.as_str() {
         "accept" => {
-            if guest.program.settings.terms_url.is_some() && !form.is_checked("terms") {
-                return Err(form_error("The terms of the program are to be accepted"));
+            if partner_session.program.settings.terms_url.is_some() && !form.is_checked("terms") {
+                return Err(form_error("Please accept the terms of the program"));
             }
-            office.accept_invitation(partner).await?;
+            service.accept_invitation(partner).await?;
             FormOutcome::Done("home?done=accepted")
         }
         "add-link" => {
-            office.create_link(of, &read_link(form)?, &no_extension).await?;
+            service.create_link(of, &read_link(form)?, &no_extension).await?;
             FormOutcome::Done("links?done=link-added")
         }
         "change-link" => {
             let id = form.get("id").parse().map_err(|_| AffiliateError::NotFound(AffiliateNoun::Link))?;
-            office.change_link(of, id, &read_link(form)?).await?;
+            service.change_link(of, id, &read_link(form)?).await?;
             FormOutcome::Done("links?done=link-changed")
         }
         "payout-method" => {
-            let payout = parse_payout_destination(&guest.program, (form.get("method"), form.get("destination")))?;
-            if let Some(page) = check_rate_limit(room, guest, (asked, "payout-method")) {
+            let payout =
+                parse_payout_destination(&partner_session.program, (form.get("method"), form.get("destination")))?;
+            if let Some(page) = check_rate_limit(room, partner_session, (request, "payout-method")) {
                 return Ok(page);
             }
-            office.request_payout_change((partner, &guest.program), payout).await?;
+            service.request_payout_change((partner, &partner_session.program), payout).await?;
             FormOutcome::Done("settings?done=payout-asked")
         }
-        "profile" => update_partner(room, guest, read_profile(form)?, "settings?done=profile-changed").await?,
+        "profile" => {
+            update_partner(room, partner_session, read_profile(form)?, "settings?done=profile-changed").await?
+        }
         "postback" => {
-            let change_ =
+            let change =
                 PartnerChange { postback_url: Some(form.get_nonempty("postback_url")), ..PartnerChange::default() };
             let is_first = partner.postback_url.is_none() && form.get_nonempty("postback_url").is_some();
-            let changed = update_partner(room, guest, change_, "settings?done=postback-changed").await?;
-            match office.postback_secret(partner).filter(|_| is_first) {
+            let changed = update_partner(room, partner_session, change, "settings?done=postback-changed").await?;
+            match service.postback_secret(partner).filter(|_| is_first) {
                 Some(secret) => FormOutcome::ShowOnce(settings::first_secret_notice(&secret)),
                 None => changed,
             }
         }
         "postback-test" => {
-            if let Some(page) = check_rate_limit(room, guest, (asked, "postback-test")) {
+            if let Some(page) = check_rate_limit(room, partner_session, (request, "postback-test")) {
                 return Ok(page);
             }
-            office.send_test_postback(of).await?;
+            service.send_test_postback(of).await?;
             FormOutcome::Done("settings?done=postback-sent#postbacks")
         }
         "postback-secret" => {
-            FormOutcome::ShowOnce(settings::new_secret_notice(&office.rotate_postback_secret(of).await?))
+            FormOutcome::ShowOnce(settings::new_secret_notice(&service.rotate_postback_secret(of).await?))
         }
         _ => {
             let wish = PartnerChange { email_opt_out: Some(!form.is_checked("mail")), ..PartnerChange::default() };
-            update_partner(room, guest, wish, "settings?done=mail-changed").await?
+            update_partner(room, partner_session, wish, "settings?done=mail-changed").await?
         }
     })
 }
 
-/// What has mail sent, or somebody's server asked, is bounded as asking for a link is.
+/// Bounds the forms that send an email or a request to a partner's server, like requests for a login link.
 fn check_rate_limit(
     room: &AppState,
-    guest: &PartnerSession,
-    (asked, form): (&PortalRequest, &'static str),
+    partner_session: &PartnerSession,
+    (request, form): (&PortalRequest, &'static str),
 ) -> Option<FormOutcome> {
-    let (now, email) = (room.intake.clock().now(), guest.partner.email.to_string());
-    let counted = room.sign_in_limiter.count_partner_form(asked.client_ip, (guest.program.id, form, &email), now);
+    let (now, email) = (room.intake.clock().now(), partner_session.partner.email.to_string());
+    let counted =
+        room.sign_in_limiter.count_partner_form(request.client_ip, (partner_session.program.id, form, &email), now);
     counted.err().map(|problem| FormOutcome::RateLimited(Box::new(rate_limited_page(&problem))))
 }
 
 async fn update_partner(
     room: &AppState,
-    guest: &PartnerSession,
+    partner_session: &PartnerSession,
     change: PartnerChange,
     then: &'static str,
 ) -> Result<FormOutcome, AffiliateError> {
-    let of = (guest.partner.account, guest.partner.id);
+    let of = (partner_session.partner.account, partner_session.partner.id);
     room.affiliate.change_partner(of, None, &change).await.map(|_| FormOutcome::Done(then))
 }
 
-/// A thing that is wrong with a form as a whole.
+/// An error of the form as a whole.
 fn form_error(why: &str) -> AffiliateError {
     AffiliateError::field("", why)
 }
@@ -176,7 +179,7 @@ fn read_link(form: &FormFields) -> Result<LinkDraft, AffiliateError> {
     let text = |name: &str, bytes_max| match form.get_nonempty(name) {
         Some(text) if text.len() > bytes_max => Err(AffiliateError::field(name, "is too long")),
         Some(text) if text.chars().any(char::is_control) => {
-            Err(AffiliateError::field(name, "has characters that cannot be read"))
+            Err(AffiliateError::field(name, "contains control characters"))
         }
         text => Ok(text),
     };

@@ -1,51 +1,48 @@
-//! Text of pages, made so that what came from outside cannot be markup: markup is what stands in the program's own text
-//! ([`Html::raw`] takes nothing else), and all other text is escaped.
+//! HTML fragments whose types keep text and markup apart: markup is a literal of the program ([`Html::raw`] takes
+//! `&'static str`), and all other text is escaped.
 //!
-//! `push!(html, "<p>" (name) "</p>" [inner])`: literals are markup, `(…)` is text, `[…]` is a piece of page.
+//! `push!(html, "<p>" (name) "</p>" [inner])`: literals are markup, `(…)` is text, `[…]` is another fragment.
 
 use std::fmt::{self, Display, Write};
 
-/// A piece of a page.
+/// A fragment of a page.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Html(String);
 
 impl Html {
-    /// Nothing yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Markup of our own.
+    /// Adds markup without escaping.
     pub fn raw(&mut self, markup: &'static str) {
         self.0.push_str(markup);
     }
 
-    /// Text, for between tags and for attributes in quotation marks.
+    /// Adds escaped text, for element content and quoted attributes.
     pub fn text(&mut self, text: &dyn Display) {
-        // Into memory: this does not fail.
+        // Writing to a `String` does not fail.
         let _ = write!(EscapingWriter(&mut self.0), "{text}");
     }
 
-    /// Another piece.
+    /// Adds another fragment.
     pub fn put(&mut self, piece: &Self) {
         self.0.push_str(&piece.0);
     }
 
-    /// Whether there is nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The whole.
     #[must_use]
     pub fn into_string(self) -> String {
         self.0
     }
 }
 
-/// Escapes what is written through it.
+/// Escapes the text that is written through it.
 struct EscapingWriter<'a>(&'a mut String);
 
 impl Write for EscapingWriter<'_> {
@@ -57,7 +54,7 @@ impl Write for EscapingWriter<'_> {
                 '>' => self.0.push_str("&gt;"),
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
-                // What turns the direction of what follows, or is no character of HTML, shows as what it is.
+                // Bidirectional overrides and control characters that HTML forbids become U+FFFD.
                 '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => self.0.push('\u{fffd}'),
                 c if c.is_control() && !matches!(c, '\n' | '\t' | '\r') => self.0.push('\u{fffd}'),
                 other => self.0.push(other),
@@ -67,7 +64,7 @@ impl Write for EscapingWriter<'_> {
     }
 }
 
-/// Adds to a piece: see the file's page.
+/// Appends parts to a fragment; the `//!` page shows the syntax.
 macro_rules! push {
     (@ $html:ident ($text:expr)) => { $html.text(&$text) };
     (@ $html:ident [$piece:expr]) => { $html.put(&$piece) };
@@ -76,7 +73,7 @@ macro_rules! push {
 }
 pub(crate) use push;
 
-/// A new piece of such parts.
+/// Makes a fragment of such parts.
 macro_rules! html {
     ($($part:tt)*) => {{
         let mut html = $crate::portal::html::Html::new();
@@ -90,7 +87,7 @@ pub(crate) use html;
 mod tests {
 
     #[test]
-    fn only_our_own_text_is_markup() {
+    fn only_literals_are_markup() {
         let name = "<script>\"a\" & 'b'</script>\u{202e}\u{0}";
         let inner = html! { "<b>" (name) "</b>" };
         let all = html! { "<p title=\"" (name) "\">" [inner] (7) "</p>" }.into_string();

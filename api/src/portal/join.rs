@@ -1,42 +1,42 @@
-//! The public form by which people join a program: `join?key=pk_…`, with `via` of who recruited them, and `campaign` for
-//! one that is not the default.
+//! The public application form: `join?key=pk_…`. `via` is the link token of the recruiting partner; `campaign`
+//! selects a campaign other than the default.
 
-use ::affiliate::letters::website_host;
+use ::affiliate::error::AffiliateError;
+use ::affiliate::partner_emails::website_host;
 use ::affiliate::partners::PartnerDraft;
-use ::affiliate::portal::joining::PartnerApplication;
-use ::affiliate::refusal::AffiliateError;
+use ::affiliate::portal::application::PartnerApplication;
 use http::StatusCode;
 use mail::address::Address;
 use mail::affiliate::campaign::{Campaign, CommissionRate};
-use mail::affiliate::particulars::{self, NAME_BYTES_MAX};
 use mail::affiliate::partner::{PartnerLinkToken, PartnerSource, PartnerStatus};
+use mail::affiliate::partner_fields::{self, NAME_BYTES_MAX};
 use mail::affiliate::program::AffiliateProgram;
 
-use super::asked::{FormFields, PortalRequest};
 use super::html::{Html, html, push};
-use super::{PortalPage, find_program, frame, no_program_page, refusal_text, sign_in, words};
+use super::request::{FormFields, PortalRequest};
+use super::{PortalPage, find_program, layout, no_program_page, refusal_text, sign_in, texts};
 use crate::problem::Problem;
-use crate::room::AppState;
+use crate::state::AppState;
 
 /// `GET /portal/join`.
-pub(super) async fn show_form(room: &AppState, asked: &PortalRequest) -> Result<PortalPage, Problem> {
-    Ok(match find_open_campaign(room, asked, &asked.query).await? {
+pub(super) async fn show_form(room: &AppState, request: &PortalRequest) -> Result<PortalPage, Problem> {
+    Ok(match find_open_campaign(room, request, &request.query).await? {
         Ok((program, campaign)) => {
-            let page = join_page((&program, &campaign), &asked.query, None);
+            let page = join_page((&program, &campaign), &request.query, None);
             PortalPage::new(StatusCode::OK, page)
         }
         Err(page) => page,
     })
 }
 
-/// The program and the campaign that one joins, or the page that says that there is none.
+/// The program and the campaign to join, or the page that says that the program is not open.
 async fn find_open_campaign(
     room: &AppState,
-    asked: &PortalRequest,
+    request: &PortalRequest,
     given: &FormFields,
 ) -> Result<Result<(AffiliateProgram, Campaign), PortalPage>, Problem> {
     let key = given.get("key");
-    let Some(program) = find_program(room, asked, key).await? else { return Ok(Err(no_program_page(key))) };
+    let Some(program) = find_program(room, request, key).await? else { return Ok(Err(no_program_page(key))) };
     let named = given.get("campaign");
     let id = match named {
         "" => Ok(None),
@@ -48,12 +48,12 @@ async fn find_open_campaign(
     };
     let found = found.map_err(|refusal| crate::affiliate::refusal_problem(room, refusal))?;
     Ok(found.map(|campaign| (program.clone(), campaign)).ok_or_else(|| {
-        let text = format!("The partner program of {} takes nobody by this form.", website_host(&program));
-        PortalPage::new(StatusCode::NOT_FOUND, frame::message_page("", "Not open", &text))
+        let text = format!("The partner program of {} does not accept applications here.", website_host(&program));
+        PortalPage::new(StatusCode::NOT_FOUND, layout::message_page("", "Applications closed", &text))
     }))
 }
 
-/// What a partner earns, in a sentence.
+/// One sentence about the commission of a campaign.
 pub(super) fn commission_offer(program: &AffiliateProgram, campaign: &Campaign) -> String {
     let currency = program.settings.currency;
     let rate = match campaign.terms.base {
@@ -61,10 +61,10 @@ pub(super) fn commission_offer(program: &AffiliateProgram, campaign: &Campaign) 
             let text = format!("{}.{:02}", points.get() / 100, points.get() % 100);
             format!("{} % of each sale", text.trim_end_matches('0').trim_end_matches('.'))
         }
-        CommissionRate::Flat(amount) => format!("{} for each sale", words::format_money(amount, currency)),
+        CommissionRate::Flat(amount) => format!("{} for each sale", texts::format_money(amount, currency)),
     };
     let duration = match campaign.terms.duration {
-        mail::affiliate::campaign::CommissionDuration::Once => "a customer's first one alone".to_owned(),
+        mail::affiliate::campaign::CommissionDuration::Once => "on a customer's first purchase only".to_owned(),
         mail::affiliate::campaign::CommissionDuration::Recurring(None) => {
             "for as long as the customer stays".to_owned()
         }
@@ -81,10 +81,10 @@ fn join_page((program, campaign): (&AffiliateProgram, &Campaign), given: &FormFi
     if let Some(wrong) = wrong {
         push!(content, "<p class=\"note bad\" role=\"alert\">" (wrong) "</p>\n");
     }
-    let waits = if campaign.auto_approve { "" } else { " Each application is looked at first." };
+    let waits = if campaign.auto_approve { "" } else { " Applications are reviewed." };
     push!(
         content,
-        "<div class=\"card\"><p>Share a link to " (website_host(program)) ", and earn when somebody buys by it. "
+        "<div class=\"card\"><p>Share a link to " (website_host(program)) " and earn a commission on every sale. "
         (commission_offer(program, campaign)) (waits) "</p><form method=\"post\" action=\"join\">\
          <input type=\"hidden\" name=\"key\" value=\"" (program.publishable_key) "\">\
          <input type=\"hidden\" name=\"via\" value=\"" (given.get("via")) "\">\
@@ -95,8 +95,8 @@ fn join_page((program, campaign): (&AffiliateProgram, &Campaign), given: &FormFi
     for (name, label, complete) in [
         ("first_name", "First name", "given-name"),
         ("last_name", "Last name", "family-name"),
-        ("company", "Company (if any)", "organization"),
-        ("website", "Website or channel (if any)", "url"),
+        ("company", "Company (optional)", "organization"),
+        ("website", "Website or channel (optional)", "url"),
     ] {
         push!(
             content,
@@ -106,26 +106,26 @@ fn join_page((program, campaign): (&AffiliateProgram, &Campaign), given: &FormFi
     }
     push!(
         content,
-        "</div>" [frame::terms_box(program.settings.terms_url.as_deref())]
-        "<button type=\"submit\">Join</button></form><p class=\"soft\">A partner already? \
+        "</div>" [layout::terms_box(program.settings.terms_url.as_deref())]
+        "<button type=\"submit\">Join</button></form><p class=\"soft\">Already a partner? \
          <a href=\"sign-in?key=" (program.publishable_key) "\">Sign in</a></p></div>"
     );
-    frame::signed_out_page(&format!("Be a partner of {}", website_host(program)), "", &content)
+    layout::signed_out_page(&format!("Become a partner of {}", website_host(program)), "", &content)
 }
 
 /// `POST /portal/join`.
-pub(super) async fn submit_form(room: &AppState, asked: &PortalRequest) -> Result<PortalPage, Problem> {
-    let (program, campaign) = match find_open_campaign(room, asked, &asked.form).await? {
+pub(super) async fn submit_form(room: &AppState, request: &PortalRequest) -> Result<PortalPage, Problem> {
+    let (program, campaign) = match find_open_campaign(room, request, &request.form).await? {
         Ok(open) => open,
         Err(page) => return Ok(page),
     };
-    let again = |status, why: &str| PortalPage::new(status, join_page((&program, &campaign), &asked.form, Some(why)));
-    let application = match read_application(&program, &asked.form) {
+    let again = |status, why: &str| PortalPage::new(status, join_page((&program, &campaign), &request.form, Some(why)));
+    let application = match read_application(&program, &request.form) {
         Ok(application) => application,
         Err(why) => return Ok(again(StatusCode::BAD_REQUEST, &why)),
     };
     let email = &application.draft.email;
-    if let Some(page) = sign_in::check_rate_limit(room, asked, (&program, email, "join")) {
+    if let Some(page) = sign_in::check_rate_limit(room, request, (&program, email, "join")) {
         return Ok(page);
     }
     let (applied, ()) = tokio::join!(
@@ -136,19 +136,19 @@ pub(super) async fn submit_form(room: &AppState, asked: &PortalRequest) -> Resul
         let (status, why) = refusal_text(room, refusal)?;
         return Ok(again(status, &why));
     }
-    // The same whether or not there was a partner of this address.
+    // The page does not reveal whether the address already belongs to a partner.
     if !room.affiliate.answers_by_mail(&program).await? {
-        let text = "Thank you, your application was received. This program cannot send mail at the moment.";
-        return Ok(PortalPage::new(StatusCode::OK, frame::message_page("", "Received", text)));
+        let text = "Thank you, your application was received. This program cannot send email at the moment.";
+        return Ok(PortalPage::new(StatusCode::OK, layout::message_page("", "Received", text)));
     }
     let content = html! {
-        "<div class=\"card\"><p>Thank you. We have written to <strong>" (email) "</strong>: there you find how it goes \
-         on.</p></div>"
+        "<div class=\"card\"><p>Thank you. We have sent an email to <strong>" (email) "</strong> with the next \
+         steps.</p></div>"
     };
-    Ok(PortalPage::new(StatusCode::OK, frame::signed_out_page("Look into your mail", "", &content)))
+    Ok(PortalPage::new(StatusCode::OK, layout::signed_out_page("Check your email", "", &content)))
 }
 
-/// Applies; not again for an address that has just done so, and was written to.
+/// Submits the application. Does nothing if the same address applied, and was sent an email, a moment ago.
 async fn submit_application(
     room: &AppState,
     (program, campaign): (&AffiliateProgram, &Campaign),
@@ -158,18 +158,18 @@ async fn submit_application(
     let Some(joining) = room.sign_in_limiter.try_join(program.id, &email, now) else { return Ok(()) };
     let applied = room.affiliate.apply_by_form(program, campaign, application).await;
     if applied.is_err() {
-        // Nobody was written to.
+        // No email was sent.
         joining.discard();
     }
     applied
 }
 
-/// What the form says.
+/// Parses the form.
 fn read_application(program: &AffiliateProgram, form: &FormFields) -> Result<PartnerApplication, String> {
-    let email = form.get("email").parse::<Address>().map_err(|_| "This is no email address.".to_owned())?;
+    let email = form.get("email").parse::<Address>().map_err(|_| "This is not a valid email address.".to_owned())?;
     let accepts_terms = form.is_checked("terms");
     if program.settings.terms_url.is_some() && !accepts_terms {
-        return Err("The terms of the program are to be accepted.".to_owned());
+        return Err("Please accept the terms of the program.".to_owned());
     }
     let draft = PartnerDraft {
         email,
@@ -192,19 +192,19 @@ fn read_application(program: &AffiliateProgram, form: &FormFields) -> Result<Par
     Ok(PartnerApplication { draft, via: PartnerLinkToken::parse(form.get("via")).ok(), accepts_terms })
 }
 
-/// A name, if one was given.
+/// An optional name.
 pub(super) fn read_name(form: &FormFields, field: &str) -> Result<Option<String>, String> {
     match form.get_nonempty(field) {
-        Some(text) if text.len() > NAME_BYTES_MAX => Err(format!("{} is too long.", words::field_label(field))),
+        Some(text) if text.len() > NAME_BYTES_MAX => Err(format!("{} is too long.", texts::field_label(field))),
         Some(text) if text.chars().any(char::is_control) => {
-            Err(format!("{} has characters that cannot be read.", words::field_label(field)))
+            Err(format!("{} contains control characters.", texts::field_label(field)))
         }
         text => Ok(text),
     }
 }
 
-/// A website, if one was given; people leave `https://` out.
+/// An optional website; `https://` may be missing.
 pub(super) fn read_website(form: &FormFields) -> Result<Option<String>, String> {
-    let read = form.get_nonempty("website").map(|text| particulars::parse_website(&text)).transpose();
+    let read = form.get_nonempty("website").map(|text| partner_fields::parse_website(&text)).transpose();
     read.map_err(|why| format!("The website {why}."))
 }

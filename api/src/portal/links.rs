@@ -1,20 +1,20 @@
-//! The page of links: what to share, what came of it, and the address by which partners are recruited.
+//! Portal page "Links": the partner's links with their counts, and the recruiting link.
 
+use ::affiliate::error::AffiliateError;
 use ::affiliate::links;
-use ::affiliate::refusal::AffiliateError;
 use mail::affiliate::partner::{LINKS_MAX, PartnerLink};
 use mail::affiliate::referral::ReferralCounts;
 
-use super::frame::PageContext;
 use super::html::{Html, html, push};
-use crate::room::AppState;
+use super::layout::PageContext;
+use crate::state::AppState;
 
 pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
     let (partner, program) = (&view.session.partner, &view.session.program);
-    let office = &room.affiliate;
-    let all = office.list_links(partner.account, partner.id).await?;
-    let brought = office.referral_counts(partner).await?;
-    let clicks = office.click_statistics(partner, &all).await?;
+    let service = &room.affiliate;
+    let all = service.list_links(partner.account, partner.id).await?;
+    let referrals = service.referral_counts(partner).await?;
+    let clicks = service.click_statistics(partner, &all).await?;
     let mut content = Html::new();
     if view.can_edit() && all.len() < LINKS_MAX {
         content.put(&add_link_form(view));
@@ -26,25 +26,25 @@ pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html
         if is_primary {
             content.raw(" <span class=\"tag\">your main link</span>");
         }
-        push!(content, "</h2><label>Share this address<input readonly value=\"" (address) "\"></label>");
+        push!(content, "</h2><label>Share this link<input readonly value=\"" (address) "\"></label>");
         let count = clicks.by_link.get(&link.id).copied().unwrap_or_default();
-        let whom = brought.links.get(&link.id).copied().unwrap_or_default();
-        push!(content, [link_counts(count, whom)]);
+        let link_referrals = referrals.links.get(&link.id).copied().unwrap_or_default();
+        push!(content, [link_counts(count, link_referrals)]);
         if view.can_edit() {
             content.put(&edit_link_form(view, link));
         }
         content.raw("</section>\n");
     }
-    push!(content, "<section class=\"card\"><h2>All together</h2>" [link_counts(clicks.all, brought.total())]
+    push!(content, "<section class=\"card\"><h2>Total</h2>" [link_counts(clicks.all, referrals.total())]
         "</section>\n" [recruiting_link(room, view, &all).await?]);
     Ok(view.render("links", "Links", &content))
 }
 
 fn link_counts(clicks: u64, ReferralCounts { leads, customers }: ReferralCounts) -> Html {
-    html! { "<p>" (clicks) " clicks · " (leads) " people brought · " (customers) " customers</p>" }
+    html! { "<p>" (clicks) " clicks · " (leads) " referrals · " (customers) " customers</p>" }
 }
 
-/// The fields of a link.
+/// The input fields of a link.
 fn link_fields(view: &PageContext<'_>, form: &str, link: Option<&PartnerLink>) -> Html {
     let now = |text: Option<&str>| text.unwrap_or_default().to_owned();
     let token = view.field_value(form, "token", &now(link.map(|link| link.token.as_str())));
@@ -55,8 +55,9 @@ fn link_fields(view: &PageContext<'_>, form: &str, link: Option<&PartnerLink>) -
          pattern=\"[A-Za-z0-9_\\-]+\" autocapitalize=\"none\" spellcheck=\"false\" value=\"" (token) "\">\
          <small>2 to 40 letters, digits, dashes and underscores</small></label>\
          <label>Your note (nobody else sees it)<input name=\"label\" maxlength=\"200\" value=\"" (label) "\"></label></div>\
-         <label>Page that it leads to<input name=\"destination_url\" maxlength=\"2000\" placeholder=\"/pricing\" value=\""
-        (to) "\"><small>A path on " (view.session.program.settings.website_url) "; its front page otherwise</small></label>"
+         <label>Destination page<input name=\"destination_url\" maxlength=\"2000\" placeholder=\"/pricing\" value=\""
+        (to) "\"><small>A path on " (view.session.program.settings.website_url)
+        "; default: the home page</small></label>"
     }
 }
 
@@ -73,14 +74,14 @@ fn edit_link_form(view: &PageContext<'_>, link: &PartnerLink) -> Html {
     let is_this = view.has_error("change-link") && view.request.form.get("id") == link.id.to_string();
     let (open, form) = if is_this { (" open", "change-link") } else { ("", "") };
     html! {
-        "<details" (open) "><summary>Change it</summary><form method=\"post\" action=\"change-link\">" [view.csrf_field()]
+        "<details" (open) "><summary>Edit</summary><form method=\"post\" action=\"change-link\">" [view.csrf_field()]
         "<input type=\"hidden\" name=\"id\" value=\"" (link.id) "\">" [link_fields(view, form, Some(link))]
-        "<p class=\"soft\">With another name in the address, the old address leads nobody to you any more.</p>\
-         <button type=\"submit\">Change the link</button></form></details>"
+        "<p class=\"soft\">If you change the name, the old link stops working.</p>\
+         <button type=\"submit\">Save</button></form></details>"
     }
 }
 
-/// The address by which partners are recruited, where that earns anything.
+/// The recruiting link; empty if the campaign has no second tier or nobody can join.
 async fn recruiting_link(room: &AppState, view: &PageContext<'_>, all: &[PartnerLink]) -> Result<Html, AffiliateError> {
     let (partner, program) = (&view.session.partner, &view.session.program);
     let campaign = match room.affiliate.campaign(partner.account, partner.campaign).await {
@@ -99,8 +100,8 @@ async fn recruiting_link(room: &AppState, view: &PageContext<'_>, all: &[Partner
     }
     let share = f64::from(share) / 100.0;
     Ok(html! {
-        "<section class=\"card\"><h2>Recruit partners</h2><p>Who becomes a partner by this address earns as you do, and \
-         you earn " (share) " % of the same sales on top.</p><label>Share this address<input readonly value=\""
-        (address) "\"></label></section>\n"
+        "<section class=\"card\"><h2>Recruit partners</h2><p>Partners who join through this link earn their own \
+         commission, and you earn " (share) " % of their sales in addition.</p>\
+         <label>Share this link<input readonly value=\"" (address) "\"></label></section>\n"
     })
 }

@@ -1,18 +1,18 @@
-//! The page of payouts, and the receipt of each.
+//! Portal page "Payouts", and the receipt of each payout.
 
-use ::affiliate::letters::{destination_line, website_host};
-use ::affiliate::payouts::show::PayoutView;
+use ::affiliate::error::AffiliateError;
+use ::affiliate::partner_emails::{destination_line, website_host};
+use ::affiliate::payouts::view::PayoutView;
 use ::affiliate::portal::receipts::Receipt;
-use ::affiliate::refusal::AffiliateError;
 use mail::affiliate::payout::{Payout, PayoutStatus};
 use mail::id::PayoutId;
 use store::affiliate::listing::ListPageRequest;
 
-use super::frame::PageContext;
 use super::html::{Html, html, push};
+use super::layout::PageContext;
 use super::referrals::{ENTRIES, page_links};
-use super::words;
-use crate::room::AppState;
+use super::texts;
+use crate::state::AppState;
 
 pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
     let partner = &view.session.partner;
@@ -21,11 +21,11 @@ pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html
     let page = room.affiliate.list_partner_payouts(partner, wanted).await?;
     let mut content = html! { "<section class=\"card\">" };
     if page.payouts.is_empty() {
-        content.raw("<p>None yet. What you have earned is paid in the program's next run.</p>");
+        content.raw("<p>No payouts yet. Confirmed commissions are paid in the program's next payout run.</p>");
     } else {
         content.raw(
             "<table class=\"list\"><thead><tr><th scope=\"col\">Day</th><th scope=\"col\">To</th>\
-             <th scope=\"col\">Standing</th><th scope=\"col\" class=\"num\">Amount</th>\
+             <th scope=\"col\">Status</th><th scope=\"col\" class=\"num\">Amount</th>\
              <th scope=\"col\">Receipt</th></tr></thead><tbody>",
         );
         page.payouts.iter().for_each(|shown| content.put(&payout_row(shown)));
@@ -40,29 +40,29 @@ pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html
 fn payout_row(shown: &PayoutView) -> Html {
     let payout = &shown.payout;
     html! {
-        "<tr><td>" [words::format_day(payout.created_at)] "</td><td>"
+        "<tr><td>" [texts::format_day(payout.created_at)] "</td><td>"
         (destination_line((payout.method, &payout.destination))) "</td><td>" [status_text(shown)]
-        "</td><td class=\"num\"><strong>" (words::format_money(payout.amount, payout.currency))
+        "</td><td class=\"num\"><strong>" (texts::format_money(payout.amount, payout.currency))
         "</strong></td><td><a href=\"payouts/" (payout.id) "\">Receipt</a></td></tr>"
     }
 }
 
-/// Where a payout stands.
+/// The status of a payout.
 fn status_text(shown: &PayoutView) -> Html {
     match (shown.status, shown.payout.paid_at) {
-        (PayoutStatus::Draft, _) => words::badge("", "being prepared"),
-        (PayoutStatus::Processing, _) => words::badge("warn", "on its way"),
+        (PayoutStatus::Draft, _) => texts::badge("", "being prepared"),
+        (PayoutStatus::Processing, _) => texts::badge("warn", "on its way"),
         (PayoutStatus::Paid, Some(at)) => {
-            html! { [words::badge("good", "paid")] "<small>on " [words::format_day(at)] "</small>" }
+            html! { [texts::badge("good", "paid")] "<small>on " [texts::format_day(at)] "</small>" }
         }
-        (PayoutStatus::Paid, None) => words::badge("good", "paid"),
+        (PayoutStatus::Paid, None) => texts::badge("good", "paid"),
         (PayoutStatus::Failed, _) => html! {
-            [words::badge("bad", "did not arrive")] "<small>it goes into the next payout</small>"
+            [texts::badge("bad", "failed")] "<small>included in your next payout</small>"
         },
     }
 }
 
-/// Where money goes, and from how much on.
+/// The payout destination and the minimum payout.
 fn payout_terms(view: &PageContext<'_>) -> Html {
     let (partner, program) = (&view.session.partner, &view.session.program);
     let mut terms = html! { "<section class=\"card\"><h2>How you are paid</h2>" };
@@ -70,20 +70,20 @@ fn payout_terms(view: &PageContext<'_>) -> Html {
         Some(payout) => {
             push!(terms, "<p>" (destination_line((payout.method, &payout.destination))) "</p>");
             if !partner.is_payout_ready(&program.settings.allowed_methods) {
-                terms.raw("<p class=\"note warn\">Nothing can be paid there at the moment.</p>");
+                terms.raw("<p class=\"note warn\">Payouts cannot be sent there at the moment.</p>");
             }
         }
-        None => terms.raw("<p class=\"note warn\">Nothing can be paid to you before you say where to.</p>"),
+        None => terms.raw("<p class=\"note warn\">Add your payout details to receive payouts.</p>"),
     }
-    push!(terms, "<p><a href=\"" (view.parent_path()) "settings#payout\">Change where payouts go</a></p>");
+    push!(terms, "<p><a href=\"" (view.parent_path()) "settings#payout\">Change payout details</a></p>");
     for (currency, least) in program.settings.min_payout.iter().filter(|(_, least)| **least > 0) {
-        push!(terms, "<p class=\"soft\">Paid from " (words::format_money(*least, *currency)) " on.</p>");
+        push!(terms, "<p class=\"soft\">Minimum payout: " (texts::format_money(*least, *currency)) ".</p>");
     }
     terms.raw("</section>\n");
     terms
 }
 
-/// A payout's receipt; none for what is not this partner's.
+/// The receipt of a payout; `None` for an unknown id or another partner's payout.
 pub(super) async fn receipt(room: &AppState, view: &PageContext<'_>, id: &str) -> Result<Option<Html>, AffiliateError> {
     let Ok(id) = id.parse::<PayoutId>() else { return Ok(None) };
     let found = room.affiliate.get_receipt(&view.session.partner, id).await?;
@@ -94,7 +94,7 @@ pub(super) async fn receipt(room: &AppState, view: &PageContext<'_>, id: &str) -
     }))
 }
 
-/// Who pays what to whom.
+/// Payer, payee, amount and status.
 fn receipt_header(view: &PageContext<'_>, shown: &PayoutView) -> Html {
     let (partner, program, payout) = (&view.session.partner, &view.session.program, &shown.payout);
     let mut facts = html! {
@@ -106,12 +106,12 @@ fn receipt_header(view: &PageContext<'_>, shown: &PayoutView) -> Html {
     }
     push!(
         facts,
-        "\n" (partner.email) "</dd><dt>By</dt><dd>" (destination_line((payout.method, &payout.destination)))
-        "</dd><dt>Amount</dt><dd><strong>" (words::format_money(payout.amount, payout.currency))
-        "</strong></dd><dt>Standing</dt><dd>" [status_text(shown)] "</dd>"
+        "\n" (partner.email) "</dd><dt>Method</dt><dd>" (destination_line((payout.method, &payout.destination)))
+        "</dd><dt>Amount</dt><dd><strong>" (texts::format_money(payout.amount, payout.currency))
+        "</strong></dd><dt>Status</dt><dd>" [status_text(shown)] "</dd>"
     );
     let reference = payout.reference.as_deref().or(payout.transfer.as_deref());
-    for (label, text) in [("Reference", reference), ("Why", payout.failure_reason.as_deref())] {
+    for (label, text) in [("Reference", reference), ("Reason", payout.failure_reason.as_deref())] {
         if let Some(text) = text {
             push!(facts, "<dt>" (label) "</dt><dd>" (text) "</dd>");
         }
@@ -120,30 +120,30 @@ fn receipt_header(view: &PageContext<'_>, shown: &PayoutView) -> Html {
     facts
 }
 
-/// What a payout is made of.
+/// The commissions and corrections of a payout.
 fn receipt_lines(receipt: &Receipt) -> Html {
     let Payout { currency, adjusted, lines: all, .. } = receipt.shown.payout;
     let mut table = html! {
-        "<table class=\"list\"><thead><tr><th scope=\"col\">Day</th><th scope=\"col\">For what, and how it is reckoned</th>\
+        "<table class=\"list\"><thead><tr><th scope=\"col\">Day</th><th scope=\"col\">Details</th>\
          <th scope=\"col\" class=\"num\">Amount</th></tr></thead><tbody>"
     };
     for (line, amount) in &receipt.lines {
         push!(
             table,
-            "<tr><td>" [words::format_day(line.created_at)] "</td><td>" (super::earnings::commission_label(line)) "<small>"
-            (line.formula()) "</small></td><td class=\"num\">" (words::format_money(*amount, currency)) "</td></tr>"
+            "<tr><td>" [texts::format_day(line.created_at)] "</td><td>" (super::earnings::commission_label(line)) "<small>"
+            (line.formula()) "</small></td><td class=\"num\">" (texts::format_money(*amount, currency)) "</td></tr>"
         );
     }
     if adjusted != 0 {
         push!(
             table,
-            "<tr><td></td><td>Corrections<small>money that customers got back after you were paid for them</small></td>\
-             <td class=\"num\">" (words::format_money(adjusted, currency)) "</td></tr>"
+            "<tr><td></td><td>Corrections<small>refunds of purchases that you were already paid for</small></td>\
+             <td class=\"num\">" (texts::format_money(adjusted, currency)) "</td></tr>"
         );
     }
     table.raw("</tbody></table>");
     if usize::try_from(all).is_ok_and(|all| receipt.lines.len() < all) {
-        push!(table, "<p class=\"soft\">The first " (receipt.lines.len()) " of " (all) " lines.</p>");
+        push!(table, "<p class=\"soft\">Showing the first " (receipt.lines.len()) " of " (all) " lines.</p>");
     }
     table
 }

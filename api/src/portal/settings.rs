@@ -1,20 +1,20 @@
-//! The page of settings: who the partner is, where money goes, what is posted where, what is mailed, and the terms.
+//! Portal page "Settings": payout destination, profile, postbacks, email preferences, and the program's terms.
 
-use ::affiliate::letters::{destination_line, method_name, website_host};
+use ::affiliate::error::AffiliateError;
+use ::affiliate::partner_emails::{destination_line, method_name, website_host};
 use ::affiliate::partners::PartnerView;
-use ::affiliate::portal::entrance::LoginTarget;
-use ::affiliate::portal::payout::payout_methods;
+use ::affiliate::portal::login::LoginTarget;
+use ::affiliate::portal::payout_destination::payout_methods;
 use ::affiliate::postbacks::PostbackDelivery;
-use ::affiliate::refusal::AffiliateError;
 use mail::affiliate::partner::PayoutDestination;
-use mail::delivery::WebhookDeliveryStatus;
+use mail::webhook_delivery::WebhookDeliveryStatus;
 
-use super::frame::{self, PageContext};
 use super::html::{Html, html, push};
-use super::words;
-use crate::room::AppState;
+use super::layout::{self, PageContext};
+use super::texts;
+use crate::state::AppState;
 
-/// Entries of the log.
+/// Rows of the postback log.
 const POSTBACKS_SHOWN_MAX: usize = 20;
 
 pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
@@ -24,21 +24,21 @@ pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html
     Ok(view.render("settings", "Settings", &content))
 }
 
-/// Where money goes.
+/// The current payout destination, and the form that changes it.
 fn payout_form(view: &PageContext<'_>) -> Html {
     let (partner, program) = (&view.session.partner, &view.session.program);
-    let mut card = html! { "<section class=\"card\" id=\"payout\"><h2>Where payouts go</h2>" };
+    let mut card = html! { "<section class=\"card\" id=\"payout\"><h2>Payout details</h2>" };
     match &partner.payout {
         Some(payout) => push!(
             card,
             "<dl class=\"facts\"><dt>" (method_name(payout.method)) "</dt><dd>" (payout.destination) "</dd></dl>"
         ),
-        None => card.raw("<p>You have not said yet where payouts go.</p>"),
+        None => card.raw("<p>You have not added payout details yet.</p>"),
     }
     let choices = payout_methods(program);
     if !view.can_edit() || choices.is_empty() {
         if choices.is_empty() {
-            card.raw("<p class=\"soft\">The program sets this up with you.</p>");
+            card.raw("<p class=\"soft\">Contact the program to set up payouts.</p>");
         }
         card.raw("</section>\n");
         return card;
@@ -47,8 +47,8 @@ fn payout_form(view: &PageContext<'_>) -> Html {
     let chosen = view.field_value("payout-method", "method", "");
     push!(
         card,
-        "<details" (open) "><summary>Change it</summary><form method=\"post\" action=\"payout-method\">" [view.csrf_field()]
-        "<label>How<select name=\"method\" required>"
+        "<details" (open) "><summary>Edit</summary><form method=\"post\" action=\"payout-method\">" [view.csrf_field()]
+        "<label>Method<select name=\"method\" required>"
     );
     for method in choices {
         let selected = if chosen == method.as_str() { " selected" } else { "" };
@@ -56,20 +56,21 @@ fn payout_form(view: &PageContext<'_>) -> Html {
     }
     push!(
         card,
-        "</select></label><label>To<textarea name=\"destination\" required maxlength=\"1000\" rows=\"3\">\n"
-        (view.field_value("payout-method", "destination", "")) "</textarea><small>An email address for PayPal and Wise; the \
-         account's particulars for a bank transfer</small></label><p class=\"soft\">We mail a link to "
-        (partner.email) ": payouts go there once you follow it.</p><button type=\"submit\">Change where payouts go</button>\
-         </form></details></section>\n"
+        "</select></label><label>Account<textarea name=\"destination\" required maxlength=\"1000\" rows=\"3\">\n"
+        (view.field_value("payout-method", "destination", ""))
+        "</textarea><small>An email address for PayPal and Wise; IBAN and account holder for a bank transfer\
+         </small></label><p class=\"soft\">We send a confirmation link to " (partner.email)
+        ". The change takes effect once you open it.</p>\
+         <button type=\"submit\">Change payout details</button></form></details></section>\n"
     );
     card
 }
 
-/// Who the partner is.
+/// The partner's profile.
 fn profile_form(view: &PageContext<'_>) -> Html {
     let partner = &view.session.partner;
     let mut card = html! {
-        "<section class=\"card\"><h2>You</h2><form method=\"post\" action=\"profile\">" [view.csrf_field()]
+        "<section class=\"card\"><h2>Profile</h2><form method=\"post\" action=\"profile\">" [view.csrf_field()]
         "<label>Email<input readonly value=\"" (partner.email) "\"></label><div class=\"two\">"
     };
     for (name, label, now) in [
@@ -93,13 +94,13 @@ fn profile_form(view: &PageContext<'_>) -> Html {
     card
 }
 
-/// What is posted where, signed with what.
+/// The postback URL, its signing secret, and the log.
 async fn postback_section(room: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
     let partner = &view.session.partner;
     let url = view.field_value("postback", "postback_url", partner.postback_url.as_deref().unwrap_or_default());
     let mut card = html! {
         "<section class=\"card\" id=\"postbacks\"><h2>Postbacks</h2><p class=\"soft\">For your own systems: each of your \
-         referrals and earnings is posted as JSON to an address of yours, when it happens.</p>"
+         referrals and earnings is sent as JSON to your postback URL.</p>"
     };
     if !view.can_edit() {
         push!(card, "<p>" (if url.is_empty() { "None" } else { url.as_str() }) "</p></section>\n");
@@ -108,17 +109,19 @@ async fn postback_section(room: &AppState, view: &PageContext<'_>) -> Result<Htm
     push!(
         card,
         "<form method=\"post\" action=\"postback\">" [view.csrf_field()]
-        "<label>Address<input type=\"url\" name=\"postback_url\" maxlength=\"2000\" placeholder=\"https://example.org/postback\" \
-         value=\"" (url) "\"><small>Empty: nothing is posted</small></label><button type=\"submit\">Save</button></form>\
-         <form method=\"post\" action=\"postback-secret\">" [view.csrf_field()] "<p class=\"soft\">Each is signed \
-         (<code>Service-Signature</code>) with a secret, which is shown when you first save an address or make a new one, and never again.</p>\
-         <button type=\"submit\" class=\"quiet\">Make a new secret</button></form>"
+        "<label>Postback URL<input type=\"url\" name=\"postback_url\" maxlength=\"2000\" \
+         placeholder=\"https://example.org/postback\" value=\"" (url)
+        "\"><small>Leave empty to disable postbacks</small></label><button type=\"submit\">Save</button></form>\
+         <form method=\"post\" action=\"postback-secret\">" [view.csrf_field()]
+        "<p class=\"soft\">Each postback is signed (<code>Service-Signature</code>). The secret is shown only when you \
+         first save a URL or create a new secret.</p>\
+         <button type=\"submit\" class=\"quiet\">Create a new secret</button></form>"
         [postback_log(room, view).await?] "</section>\n"
     );
     Ok(card)
 }
 
-/// What was posted lately, and the button that posts a trial.
+/// The most recent postbacks, and the button that sends a test.
 async fn postback_log(room: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
     let partner = &view.session.partner;
     let (sent, _) = room.affiliate.list_postbacks((partner.account, partner.id), None, POSTBACKS_SHOWN_MAX).await?;
@@ -127,31 +130,31 @@ async fn postback_log(room: &AppState, view: &PageContext<'_>) -> Result<Html, A
         push!(
             log,
             "<form method=\"post\" action=\"postback-test\">" [view.csrf_field()]
-            "<button type=\"submit\" class=\"quiet\">Post a trial</button></form>"
+            "<button type=\"submit\" class=\"quiet\">Send a test</button></form>"
         );
     }
     if sent.is_empty() {
         return Ok(log);
     }
     log.raw(
-        "<table class=\"list\"><caption>Posted lately</caption><thead><tr><th scope=\"col\">When</th>\
-         <th scope=\"col\">What</th><th scope=\"col\">What came of it</th></tr></thead><tbody>",
+        "<table class=\"list\"><caption>Recent postbacks</caption><thead><tr><th scope=\"col\">Time</th>\
+         <th scope=\"col\">Event</th><th scope=\"col\">Result</th></tr></thead><tbody>",
     );
     for PostbackDelivery { delivery, attempts } in &sent {
         let error = attempts.last().and_then(|attempt| attempt.error.as_deref());
         let (kind, word) = match delivery.status {
-            WebhookDeliveryStatus::Pending => ("warn", "on its way"),
-            WebhookDeliveryStatus::Delivered => ("good", "taken"),
-            WebhookDeliveryStatus::Failed => ("bad", "given up"),
+            WebhookDeliveryStatus::Pending => ("warn", "pending"),
+            WebhookDeliveryStatus::Delivered => ("good", "delivered"),
+            WebhookDeliveryStatus::Failed => ("bad", "failed"),
         };
         push!(
             log,
-            "<tr><td>" [words::format_time(delivery.created_at)] "</td><td>" (delivery.kind)
-            "<small>" (delivery.event) "</small></td><td>" [words::badge(kind, word)] "<small>"
+            "<tr><td>" [texts::format_time(delivery.created_at)] "</td><td>" (delivery.kind)
+            "<small>" (delivery.event) "</small></td><td>" [texts::badge(kind, word)] "<small>"
             (delivery.attempts) (if delivery.attempts == 1 { " attempt" } else { " attempts" })
         );
         if let Some(status) = delivery.response_status {
-            push!(log, ", answered "(status));
+            push!(log, ", HTTP status "(status));
         }
         if let Some(error) = error {
             push!(log, ", "(error));
@@ -162,31 +165,31 @@ async fn postback_log(room: &AppState, view: &PageContext<'_>) -> Result<Html, A
     Ok(log)
 }
 
-/// The secret that holds when postbacks begin.
+/// The notice that shows the first postback secret.
 pub(super) fn first_secret_notice(secret: &str) -> Html {
     html! {
-        "<div class=\"note\" role=\"status\"><p>Postbacks go there from now on. This is the secret that they are signed with. \
+        "<div class=\"note\" role=\"status\"><p>Postbacks are enabled. They are signed with this secret. \
          Copy it now: it is not shown again.</p><p class=\"secret\">" (secret) "</p></div>\n"
     }
 }
 
-/// A secret that was just made.
+/// The notice that shows a new postback secret.
 pub(super) fn new_secret_notice(secret: &str) -> Html {
     html! {
         "<div class=\"note\" role=\"status\"><p>This is the new secret of your postbacks. Copy it now: it is not shown \
-         again, and the one before it holds no more.</p><p class=\"secret\">" (secret) "</p></div>\n"
+         again. The previous secret no longer works.</p><p class=\"secret\">" (secret) "</p></div>\n"
     }
 }
 
-/// What is mailed.
+/// The email preference.
 fn mail_form(view: &PageContext<'_>) -> Html {
     let ticked = if view.session.partner.email_opt_out { "" } else { " checked" };
     let disabled = if view.can_edit() { "" } else { " disabled" };
     let mut card = html! {
-        "<section class=\"card\"><h2>Mail</h2><form method=\"post\" action=\"mail\">" [view.csrf_field()]
-        "<label class=\"tick\"><input type=\"checkbox\" name=\"mail\" value=\"on\"" (ticked) (disabled) "><span>Write to \
-         me about payouts and news of my account<small>Links that you ask for, and what concerns your money's safety, \
-         come in any case.</small></span></label>"
+        "<section class=\"card\"><h2>Email</h2><form method=\"post\" action=\"mail\">" [view.csrf_field()]
+        "<label class=\"tick\"><input type=\"checkbox\" name=\"mail\" value=\"on\"" (ticked) (disabled)
+        "><span>Email me about payouts and account news\
+         <small>Sign-in links and security emails are always sent.</small></span></label>"
     };
     if view.can_edit() {
         card.raw("<button type=\"submit\">Save</button>");
@@ -195,7 +198,7 @@ fn mail_form(view: &PageContext<'_>) -> Html {
     card
 }
 
-/// The program's terms.
+/// The program's terms, and when the partner accepted them.
 fn terms_section(view: &PageContext<'_>) -> Html {
     let (partner, program) = (&view.session.partner, &view.session.program);
     let mut card = html! { "<section class=\"card\"><h2>Terms</h2>" };
@@ -204,39 +207,39 @@ fn terms_section(view: &PageContext<'_>) -> Html {
             card,
             "<p><a href=\"" (url) "\" rel=\"noopener noreferrer\">The terms of the program</a></p>"
         ),
-        None => push!(card, "<p>" (website_host(program)) " has written none down.</p>"),
+        None => push!(card, "<p>" (website_host(program)) " has not published terms.</p>"),
     }
     if let Some(at) = partner.terms_accepted_at {
-        push!(card, "<p class=\"soft\">You accepted them on " [words::format_day(at)] ".</p>");
+        push!(card, "<p class=\"soft\">You accepted them on " [texts::format_day(at)] ".</p>");
     }
-    push!(card, "<p class=\"soft\">A partner since " [words::format_day(partner.created_at)] ".</p></section>\n");
+    push!(card, "<p class=\"soft\">Partner since " [texts::format_day(partner.created_at)] ".</p></section>\n");
     card
 }
 
-/// The page that a confirming link leads to.
-pub(super) fn confirm_payout_page(door: &LoginTarget, payout: &PayoutDestination) -> Html {
+/// The page of a confirmation link: the new and the current destination, and a button.
+pub(super) fn confirm_payout_page(target: &LoginTarget, payout: &PayoutDestination) -> Html {
     let mut content = html! {
-        "<div class=\"card\"><p>From now on " (website_host(&door.program)) " is to pay " (door.partner.email) " here:</p>\
-         <dl class=\"facts\"><dt>" (method_name(payout.method)) "</dt><dd>" (payout.destination) "</dd></dl>"
+        "<div class=\"card\"><p>" (website_host(&target.program)) " will send payouts for " (target.partner.email)
+        " to:</p><dl class=\"facts\"><dt>" (method_name(payout.method)) "</dt><dd>" (payout.destination) "</dd></dl>"
     };
-    if let Some(before) = &door.partner.payout {
+    if let Some(before) = &target.partner.payout {
         let before = destination_line((before.method, &before.destination));
-        push!(content, "<p class=\"soft\">So far: " (before) "</p>");
+        push!(content, "<p class=\"soft\">Current: " (before) "</p>");
     }
     content.raw(
-        "<form method=\"post\"><button type=\"submit\">Yes, pay me there</button></form>\
-         <p class=\"soft\">If you did not ask for this, close the page: nothing changes.</p></div>",
+        "<form method=\"post\"><button type=\"submit\">Confirm</button></form>\
+         <p class=\"soft\">If you did not request this, close the page: nothing changes.</p></div>",
     );
-    frame::signed_out_page("Change where payouts go?", super::PARENT_PATH, &content)
+    layout::signed_out_page("Change payout details?", super::PARENT_PATH, &content)
 }
 
-/// Says that it is done.
+/// The page after a confirmed change.
 pub(super) fn payout_changed_page(shown: &PartnerView) -> Html {
     let goes_to = shown.partner.payout.as_ref();
     let to = goes_to.map(|payout| destination_line((payout.method, &payout.destination))).unwrap_or_default();
     let content = html! {
-        "<div class=\"card\"><p role=\"status\">Payouts go here from now on: " (to) "</p>\
-         <p><a class=\"button\" href=\"../home\">To the portal</a></p></div>"
+        "<div class=\"card\"><p role=\"status\">Payouts will be sent to: " (to) "</p>\
+         <p><a class=\"button\" href=\"../home\">Go to the portal</a></p></div>"
     };
-    frame::signed_out_page("It is changed", super::PARENT_PATH, &content)
+    layout::signed_out_page("Payout details changed", super::PARENT_PATH, &content)
 }

@@ -1,8 +1,8 @@
 //! `GET /received-emails`: the list, with its filters.
 //!
-//! Newest first; or in the order of arrival, for whoever polls: there the last page has a cursor too, and what
-//! arrives later comes behind it, whatever arrives at once (`store/src/received.rs`). A request reads a bounded
-//! number of rows: a page with filters may be short, and still have a next one.
+//! Newest first, or in the order of arrival for polling. When polling, the last page has a cursor too, and later
+//! arrivals follow it without gaps (`store/src/received_email.rs`). A request reads a bounded number of rows: a filtered
+//! page may be short and still have a next one.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use mail::received::{ReceivedEmail, SpamStatus};
 use serde_json::json;
 use store::access::Tenant;
 use store::engine::ScanOrder;
-use store::received::{self, ReceivedQuery};
+use store::received_email::{self, ReceivedQuery};
 
 use super::view::{ReceivedEmailList, ReceivedEmailView};
-use crate::call::{FromRequest, Request, RequestSpec};
-use crate::page::{self, KIND_RECEIVED, PageParameters};
+use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::paging::{self, KIND_RECEIVED, PageParameters};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// What `GET /received-emails` takes.
+/// Parameters of `GET /received-emails`.
 #[derive(Debug)]
 pub struct ListReceivedEmails {
     page: PageParameters,
@@ -64,20 +64,21 @@ impl FromRequest for ListReceivedEmails {
         let text = || json!({"type": "string"});
         let filter = |name: &str, description: &str| schema::query_parameter(name, description, text());
         let words = json!({"type": "array", "items": {"type": "string", "enum": SpamStatus::WORDS}});
-        let mut spam = schema::query_parameter("spam_status", "Whether it is spam; of several, one", words);
+        let mut spam =
+            schema::query_parameter("spam_status", "Spam status; any of several, separated by commas", words);
         (spam["style"], spam["explode"]) = (json!("form"), json!(false));
         let order = json!({"type": "string", "enum": ["desc", "asc"], "default": "desc"});
         let mut parameters = PageParameters::parameters();
         parameters.extend([
             schema::query_parameter(
                 "order",
-                "`desc`: newest first. `asc`: in the order of arrival; the last page has a cursor too, behind \
-                 which comes what arrives later, and nothing is left out",
+                "`desc`: newest first. `asc`: in the order of arrival; the last page has a cursor too, and later \
+                 arrivals follow it without gaps",
                 order,
             ),
-            filter("to", "The address that it came in for; of several with commas, one"),
-            filter("from", "The author's address, or the envelope's; of several with commas, one"),
-            filter("domain_id", "The domain that it came in for (`dom_…`); of several, one"),
+            filter("to", "Envelope recipient; any of several, separated by commas"),
+            filter("from", "Address of the author or of the envelope sender; any of several, separated by commas"),
+            filter("domain_id", "Receiving domain (`dom_…`); any of several, separated by commas"),
             spam,
             schema::time_parameter("received_after", "Only those received after this time"),
             schema::time_parameter("received_before", "Only those received before this time"),
@@ -86,19 +87,19 @@ impl FromRequest for ListReceivedEmails {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = page::parse_query(&call.query)?;
-        let ascending = match page::single_value(&given, "order")? {
+        let given = paging::parse_query(&call.query)?;
+        let ascending = match paging::single_value(&given, "order")? {
             None | Some("desc") => false,
             Some("asc") => true,
             Some(_) => return Err(Problem::field("order", "must be `desc` or `asc`")),
         };
         let filter = ReceivedEmailFilter {
-            to: page::parse_values(&given, "to", "an email address")?,
-            from: page::parse_values(&given, "from", "an email address")?,
-            domains: page::parse_values(&given, "domain_id", "the id of a domain (`dom_…`)")?,
-            spam: page::parse_words(&call.query, "spam_status", &SpamStatus::WORDS, SpamStatus::from_word)?,
-            after: page::parse_time(&given, "received_after")?,
-            before: page::parse_time(&given, "received_before")?,
+            to: paging::parse_values(&given, "to", "an email address")?,
+            from: paging::parse_values(&given, "from", "an email address")?,
+            domains: paging::parse_values(&given, "domain_id", "the id of a domain (`dom_…`)")?,
+            spam: paging::parse_words(&call.query, "spam_status", &SpamStatus::WORDS, SpamStatus::from_word)?,
+            after: paging::parse_time(&given, "received_after")?,
+            before: paging::parse_time(&given, "received_before")?,
         };
         Ok(Self { page: PageParameters::from_query(&call.query)?, ascending, filter })
     }
@@ -107,7 +108,7 @@ impl FromRequest for ListReceivedEmails {
 /// `GET /received-emails`.
 ///
 /// # Errors
-/// The cursor is none of this list's; the store cannot be read.
+/// The cursor is invalid; the store cannot be read.
 pub async fn list(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -116,9 +117,9 @@ pub async fn list(
     let ListReceivedEmails { page, ascending, mut filter } = input;
     let from = page.cursor_number(KIND_RECEIVED)?;
     if let Some(bond) = tenant.bound_to() {
-        // A key that is bound to a domain sees what came in for it.
+        // A key that is bound to a domain sees only email of that domain.
         if !filter.domains.is_empty() && !filter.domains.contains(&bond) {
-            let next_cursor = ascending.then(|| page::after_number(KIND_RECEIVED, from.unwrap_or(0)));
+            let next_cursor = ascending.then(|| paging::after_number(KIND_RECEIVED, from.unwrap_or(0)));
             return Ok(ReceivedEmailList { received_emails: Vec::new(), has_more: false, next_cursor });
         }
         filter.domains = vec![bond];
@@ -126,8 +127,8 @@ pub async fn list(
     let order = if ascending { ScanOrder::Ascending } else { ScanOrder::Descending };
     let asked = ReceivedQuery { order, from, limit: page.limit, after: filter.after, before: filter.before };
     let (store, account) = (room.intake.store(), tenant.account().id);
-    let listed = received::list(store, account, &asked, |one| filter.matches(one)).await?;
-    // In the order of arrival a poller comes back with the cursor of the last page.
+    let listed = received_email::list(store, account, &asked, |one| filter.matches(one)).await?;
+    // In the order of arrival every page has a cursor, so that a client can poll from it.
     let place = match ascending {
         true => Some(listed.looked_at.or(from).unwrap_or(0)),
         false => listed.looked_at.filter(|_| listed.has_more),
@@ -135,6 +136,6 @@ pub async fn list(
     Ok(ReceivedEmailList {
         received_emails: listed.received.iter().map(ReceivedEmailView::from_received).collect(),
         has_more: listed.has_more,
-        next_cursor: place.map(|place| page::after_number(KIND_RECEIVED, place)),
+        next_cursor: place.map(|place| paging::after_number(KIND_RECEIVED, place)),
     })
 }

@@ -1,4 +1,4 @@
-//! Received emails as clients see them: in lists what webhooks say, one by one all there is.
+//! JSON views of received emails: the summary of lists and webhooks, and the full detail.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,13 +11,12 @@ use serde_json::{Map, Value, json};
 
 use crate::schema::{self, Schemas, ToSchema};
 
-/// A received email in a list.
+/// A received email in a list; the same fields as in its webhook event.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct ReceivedEmailView(Map<String, Value>);
 
 impl ReceivedEmailView {
-    /// What is shown of one.
     #[must_use]
     pub fn from_received(received: &ReceivedEmail) -> Self {
         Self(received_event_data(received))
@@ -26,9 +25,9 @@ impl ReceivedEmailView {
 
 fn attachment_fields_schema() -> Vec<(&'static str, Value)> {
     vec![
-        ("filename", schema::string("Its name; a made-up one where the sender gave none")),
-        ("content_type", schema::string("Its MIME type")),
-        ("size", schema::count("Its size, decoded, in bytes")),
+        ("filename", schema::string("File name; generated if the sender gave none")),
+        ("content_type", schema::string("MIME type")),
+        ("size", schema::count("Decoded size in bytes")),
     ]
 }
 
@@ -40,33 +39,36 @@ fn text_list_schema(description: &str) -> Value {
     schema::list(json!({"type": "string"}), description)
 }
 
-/// The fields of lists and webhooks.
+/// The fields that lists and webhooks share.
 fn summary_fields_schema() -> Vec<(&'static str, Value)> {
     let auth = schema::object(
-        "Where it comes from",
+        "Authentication results",
         [
-            ("spf", auth_result_schema("May its host send for the envelope's sender?")),
-            ("dkim", auth_result_schema("Does a signature hold?")),
-            ("dmarc", auth_result_schema("Does one of both stand for the author's domain?")),
+            ("spf", auth_result_schema("SPF result of the envelope sender")),
+            ("dkim", auth_result_schema("DKIM result")),
+            ("dmarc", auth_result_schema("DMARC result of the author's domain")),
         ],
     );
     vec![
-        ("email_id", schema::string("Its id (`inb_…`)")),
-        ("to", text_list_schema("To whom, as its header says")),
-        ("from", schema::string("Its author: `Ada <ada@example.com>`")),
-        ("subject", schema::string("Its subject")),
+        ("email_id", schema::string("Id (`inb_…`)")),
+        ("to", text_list_schema("Addresses of the `To` header field")),
+        ("from", schema::string("Author: `Ada <ada@example.com>`")),
+        ("subject", schema::string("Subject")),
         ("status", json!({"type": "string", "const": "received"})),
-        ("rcpt_to", schema::string("The address that it came in for")),
-        ("cc", text_list_schema("To whom else, as its header says")),
-        ("message_id", schema::string("Its message id, with angle brackets; empty when it has none")),
-        ("in_reply_to", schema::nullable_string("The message that it answers")),
-        ("references", text_list_schema("The thread before it, the oldest first")),
-        ("spam_status", schema::string_enum(&SpamStatus::WORDS, "Whether it is spam")),
-        ("attachment_count", schema::count("How many files it has; those beyond 2,000 parts are not counted")),
-        ("attachments", schema::list(schema::object("A file", attachment_fields_schema()), "The first of its files")),
-        ("received_at", schema::time("When it was received")),
-        ("domain", schema::string("The domain that it came in for")),
-        ("envelope_from", schema::nullable_string("The envelope's sender; null is the null path of reports")),
+        ("rcpt_to", schema::string("Envelope recipient")),
+        ("cc", text_list_schema("Addresses of the `Cc` header field")),
+        ("message_id", schema::string("Message-ID with angle brackets; empty if missing")),
+        ("in_reply_to", schema::nullable_string("Message-ID of the email that this one replies to")),
+        ("references", text_list_schema("Message-IDs of the thread, oldest first")),
+        ("spam_status", schema::string_enum(&SpamStatus::WORDS, "Spam status")),
+        ("attachment_count", schema::count("Number of attachments; those beyond 2,000 parts are not counted")),
+        (
+            "attachments",
+            schema::list(schema::object("An attachment", attachment_fields_schema()), "The first attachments"),
+        ),
+        ("received_at", schema::time("Time of receipt")),
+        ("domain", schema::string("Receiving domain")),
+        ("envelope_from", schema::nullable_string("Envelope sender; null for the null reverse path of bounces")),
         ("auth", auth),
     ]
 }
@@ -80,11 +82,9 @@ impl ToSchema for ReceivedEmailView {
 /// A page of received emails.
 #[derive(Debug, Serialize)]
 pub struct ReceivedEmailList {
-    /// They.
     pub received_emails: Vec<ReceivedEmailView>,
-    /// Whether there are more.
+    /// True if there are more entries.
     pub has_more: bool,
-    /// Where they begin.
     pub next_cursor: Option<String>,
 }
 
@@ -93,11 +93,11 @@ impl ToSchema for ReceivedEmailList {
         let entry = ReceivedEmailView::schema(schemas);
         schemas.component("ReceivedEmailList", |_| {
             schema::object(
-                "A page",
+                "A page of received emails",
                 [
-                    ("received_emails", schema::list(entry, "The entries, in the order asked for")),
+                    ("received_emails", schema::list(entry, "The received emails, in the requested order")),
                     ("has_more", schema::boolean("Whether there are more")),
-                    ("next_cursor", schema::nullable_string("Where they begin: give it as `cursor`")),
+                    ("next_cursor", schema::nullable_string("The `cursor` of the next page")),
                 ],
             )
         })
@@ -137,7 +137,7 @@ impl ReceivedAttachmentView {
     }
 }
 
-/// All there is of a received email.
+/// A received email with its texts, header fields and attachments.
 #[derive(Debug, Serialize)]
 pub struct ReceivedEmailDetail {
     #[serde(flatten)]
@@ -153,10 +153,10 @@ pub struct ReceivedEmailDetail {
 }
 
 impl ReceivedEmailDetail {
-    /// What is shown of one; of its files also the bytes, if they are to be `inline`.
+    /// Builds the view; `inline` includes the attachments' bytes.
     #[must_use]
     pub fn from_received(received: &ReceivedEmail, reading: ParsedReceivedEmail, inline: bool) -> Self {
-        // These two are here with more in them.
+        // These two fields are replaced by fuller versions below.
         let again = |name: &str| matches!(name, "auth" | "attachments");
         let listed = received_event_data(received).into_iter().filter(|(name, _)| !again(name)).collect();
         let files = reading.attachments.into_iter().enumerate();
@@ -181,42 +181,40 @@ impl ToSchema for ReceivedEmailDetail {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.component("ReceivedEmailDetail", |_| {
             let auth = schema::object(
-                "Where it comes from",
-                ["spf", "dkim", "dmarc", "arc"].map(|name| (name, auth_result_schema("What its check said"))),
+                "Authentication results",
+                ["spf", "dkim", "dmarc", "arc"].map(|name| (name, auth_result_schema("Result of the check"))),
             );
             let header = schema::object(
-                "A field",
-                [("name", schema::string("Its name")), ("value", schema::string("Its value, unfolded"))],
+                "A header field",
+                [("name", schema::string("Name")), ("value", schema::string("Value, unfolded"))],
             );
-            let mut attachment = vec![("id", schema::string("`att_` and its place, from 0"))];
+            let mut attachment = vec![("id", schema::string("`att_` and its index, from 0"))];
             attachment.extend(attachment_fields_schema());
             attachment.extend([
-                ("charset", schema::nullable_string("The character set that the sender claims; the bytes are as sent")),
-                ("content_id", schema::nullable_string("Its Content-ID, by which HTML shows it")),
-                ("disposition", schema::string_enum(&["attachment", "inline"], "How it is meant")),
-                ("data", schema::nullable_string("Its bytes in base 64; null with `attachments=none`")),
+                ("charset", schema::nullable_string("Declared character set; the bytes are unchanged")),
+                ("content_id", schema::nullable_string("Content-ID, by which HTML refers to it")),
+                ("disposition", schema::string_enum(&["attachment", "inline"], "Content-Disposition")),
+                ("data", schema::nullable_string("Bytes in base64; null with `attachments=none`")),
             ]);
             let mut all = summary_fields_schema();
             all.retain(|(name, _)| !["auth", "attachments"].contains(name));
             all.extend([
-                ("text", schema::nullable_string("Its plain text")),
-                ("html", schema::nullable_string("Its HTML, as the sender wrote it: not safe to show as it is")),
-                ("stripped_text", schema::nullable_string("Its plain text without what it answers")),
-                ("headers", schema::list(header, "The fields of its header, in their order")),
+                ("text", schema::nullable_string("Plain text")),
+                ("html", schema::nullable_string("HTML, unchanged: sanitize it before you display it")),
+                ("stripped_text", schema::nullable_string("Plain text without quoted replies")),
+                ("headers", schema::list(header, "Header fields in order")),
                 ("auth", auth),
-                ("spam_score", json!({"type": ["number", "null"], "description": "How much it looks like spam"})),
-                ("size", schema::count("The message's size, in bytes")),
-                ("attachments", schema::list(schema::object("A file", attachment), "Its files")),
+                ("spam_score", json!({"type": ["number", "null"], "description": "Spam score"})),
+                ("size", schema::count("Size of the message in bytes")),
+                ("attachments", schema::list(schema::object("An attachment", attachment), "Attachments")),
             ]);
-            schema::object("A received email, whole", all)
+            schema::object("A received email with texts, header fields and attachments", all)
         })
     }
 }
 
-/// A received email by itself.
 #[derive(Debug, Serialize)]
 pub struct ReceivedEmailResponse {
-    /// It.
     pub received_email: ReceivedEmailDetail,
 }
 

@@ -1,8 +1,7 @@
-//! Bodies: reading a request's within its limits, and the answer's that holds its share of memory.
+//! Reads request bodies within their limits; response bodies that hold their share of the memory budget.
 //!
-//! Limits: the operation's own size, the budget of bytes in flight (paid as they come, whatever was
-//! announced), a pause between two pieces, and a slowest rate over all, so that a client that trickles does
-//! not hold memory for long.
+//! Limits: the operation's maximum size, the memory budget (charged for received bytes, not for `Content-Length`),
+//! the pause between two chunks, and a minimum rate, so that a slow client does not hold memory for long.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,30 +14,30 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, timeout_at};
 
-use super::budget::{MemoryAllowance, MemoryShare};
 use super::encoding::{CompressedBody, ContentEncoding};
-use crate::call::{BodyStream, BodyStreamError, Media};
+use super::memory_budget::{MemoryAllowance, MemoryShare};
+use crate::handler::{BodyStream, BodyStreamError, Media};
 use crate::problem::{ErrorCode, Problem};
 
-/// The longest pause between two pieces of a body.
+/// Longest pause between two chunks of a body.
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
-/// What a body may take when it is small …
+/// Time allowed for a small body …
 const SMALL_BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// … and the slowest rate at which a large one may come (a poor mobile uplink).
+/// … and the minimum rate of a large one (a poor mobile uplink).
 const RATE_BYTES_PER_S_MIN: u64 = 64 << 10;
-/// The rest of a refused body is read and thrown away for so long …
+/// The rest of a refused body is read and discarded for at most this time …
 const DISCARD_TIME_MAX: Duration = Duration::from_secs(2);
-/// … and so far.
+/// … and at most this many bytes.
 const DISCARD_BYTES_MAX: usize = 256 << 20;
-/// How long a body waits, in all, for others to give back what it needs of the budget.
+/// Longest total wait of a body for the memory budget.
 const BUDGET_WAIT_MAX: Duration = Duration::from_secs(5);
-/// The buffer is this large at first when more was announced: that is only an announcement.
+/// Largest initial buffer, whatever `Content-Length` announces.
 const FIRST_BYTES_MAX: usize = 256 << 10;
-/// Without `Content-Length` the buffer grows from here.
+/// Initial buffer without `Content-Length`.
 const FIRST_BYTES: usize = 8 << 10;
 
-/// Reads on although the answer is given: a client that sends all before it reads anything would find the
-/// connection broken, and never read why (RFC 9112 9.6).
+/// Reads and discards the rest of a body after the response. A client that sends everything before it reads would
+/// otherwise see a broken connection instead of the response (RFC 9112 9.6).
 pub async fn drain<B: Body<Data = Bytes> + Unpin>(mut body: B) {
     let deadline = Instant::now() + DISCARD_TIME_MAX;
     let mut discarded = 0;
@@ -50,11 +49,11 @@ pub async fn drain<B: Body<Data = Bytes> + Unpin>(mut body: B) {
     }
 }
 
-/// Reads a body whole, and unpacks it. Where there is none its type does not matter.
+/// Reads and decompresses a body. The media type of an empty body is not checked.
 ///
 /// # Errors
-/// 400, 413, 415, 408, or 503 when too much is in flight. Of [`Media::Whatever`], which is as nothing when it cannot be
-/// taken, the last two alone.
+/// 400, 413, 415, 408, or 503 when the memory budget is exhausted. With [`Media::Any`] an unreadable body counts as
+/// empty, so only 408 and 503 remain.
 pub async fn read_body<B>(
     body: B,
     headers: &HeaderMap,
@@ -89,20 +88,20 @@ where
     }
     let media_type = media_type(headers, media)?;
     let encoding = ContentEncoding::from_headers(headers)?;
-    let said = headers
+    let content_length = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
         .and_then(|text| text.parse::<u64>().ok())
         .map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-    if said.is_some_and(|n| n > bytes_max) {
+    if content_length.is_some_and(|n| n > bytes_max) {
         return Err(too_large(bytes_max));
     }
     let reading = BodyReader {
         body,
         bytes_max,
         allowance,
-        share: MemoryShare::with_expected(said.unwrap_or_default()),
-        content_length: said,
+        share: MemoryShare::with_expected(content_length.unwrap_or_default()),
+        content_length,
         begun: Instant::now(),
         waited: Duration::ZERO,
     };
@@ -123,7 +122,7 @@ struct BodyReader<'a, B> {
     share: MemoryShare,
     content_length: Option<usize>,
     begun: Instant,
-    /// For the budget: that is not the client's slowness.
+    /// Time spent waiting for the memory budget; it does not count against the client's rate.
     waited: Duration,
 }
 
@@ -133,7 +132,7 @@ where
     B::Error: std::fmt::Display,
 {
     async fn read_all(mut self) -> Result<(Bytes, MemoryShare), Problem> {
-        // A body that came in one piece is not copied.
+        // A body in one chunk is not copied.
         let Some(first) = self.next_chunk(0).await? else { return Ok((Bytes::new(), self.share)) };
         if self.content_length == Some(first.len()) {
             return Ok((first, self.share));
@@ -147,7 +146,7 @@ where
         Ok((whole.freeze(), self.share))
     }
 
-    /// All of a compressed body, in pieces that are given back while it is unpacked.
+    /// Reads a compressed body in chunks, whose memory is freed during decompression.
     async fn read_compressed(mut self) -> Result<CompressedBody, Problem> {
         let mut packed = CompressedBody::default();
         while let Some(piece) = self.next_chunk(packed.remaining_bytes()).await? {
@@ -156,21 +155,21 @@ where
         Ok(packed.with_share(self.share))
     }
 
-    /// The next piece of data; `None` at the end.
+    /// The next chunk; `None` at the end.
     async fn next_chunk(&mut self, so_far: usize) -> Result<Option<Bytes>, Problem> {
         let allowed = SMALL_BODY_TIMEOUT + Duration::from_secs(so_far as u64 / RATE_BYTES_PER_S_MIN);
         let deadline = (self.begun + self.waited + allowed).min(Instant::now() + READ_TIMEOUT);
         loop {
-            let slow = |_| Problem::new(ErrorCode::REQUEST_TIMEOUT, "The body came too slowly");
+            let slow = |_| Problem::new(ErrorCode::REQUEST_TIMEOUT, "The body arrived too slowly");
             let frame = match timeout_at(deadline, self.body.frame()).await.map_err(slow)? {
                 None => return Ok(None),
                 Some(Ok(frame)) => frame,
-                // The connection broke: nobody will read this.
+                // The connection is broken: nobody reads this response.
                 Some(Err(error)) => {
-                    return Err(Problem::new(ErrorCode::INVALID_JSON, format!("The body broke off: {error}")));
+                    return Err(Problem::new(ErrorCode::INVALID_JSON, format!("The body is incomplete: {error}")));
                 }
             };
-            // Trailers say nothing to us.
+            // Trailers are ignored.
             let Ok(data) = frame.into_data() else { continue };
             if so_far + data.len() > self.bytes_max {
                 return Err(too_large(self.bytes_max));
@@ -180,14 +179,14 @@ where
         }
     }
 
-    /// Pays for what has come; what cannot be paid for in time is thrown away with all that came before it.
+    /// Charges received bytes to the budget. If the budget stays exhausted, the whole body is dropped.
     async fn reserve_memory(&mut self, bytes: usize) -> Result<(), Problem> {
         if self.allowance.try_grow(&mut self.share, bytes) {
             return Ok(());
         }
         let begun = Instant::now();
         let until = begun + BUDGET_WAIT_MAX.saturating_sub(self.waited);
-        // What was asked for is noted in the share already.
+        // `try_grow` has added the bytes to the share already, so nothing is added here.
         let paid = self.allowance.grow_until(&mut self.share, 0, until).await;
         self.waited += begun.elapsed();
         if paid { Ok(()) } else { Err(Problem::busy()) }
@@ -199,12 +198,12 @@ pub(super) fn too_large(bytes_max: usize) -> Problem {
         .with_details(serde_json::json!({"bytes_max": bytes_max}))
 }
 
-/// What a body is said to be.
+/// The class of a `Content-Type`.
 #[derive(Debug, PartialEq, Eq)]
 enum BodyMediaType {
-    /// What the operation takes, in UTF-8 (RFC 8259 8.1). No type at all is taken for it.
+    /// A type that the operation accepts, in UTF-8 (RFC 8259 8.1), or no type at all.
     Expected,
-    /// What `curl -d` says of everything: taken when it is JSON after all.
+    /// `curl -d` sends this type for everything: accepted if the body looks like JSON.
     Form,
 }
 
@@ -245,8 +244,8 @@ fn unsupported_media_type(media: Media) -> Problem {
     Problem::new(ErrorCode::UNSUPPORTED_MEDIA_TYPE, message).with_header(http::header::ACCEPT, taken)
 }
 
-/// An answer's body: bytes, perhaps more that are made meanwhile, and the share of memory that they hold
-/// until they are gone.
+/// The body of a response: bytes, an optional stream of further chunks, and the share of the memory budget that it
+/// holds until it is sent.
 #[derive(Debug)]
 pub struct ResponseBody {
     bytes: Option<Bytes>,
@@ -255,20 +254,20 @@ pub struct ResponseBody {
 }
 
 impl ResponseBody {
-    /// These bytes, holding this share.
+    /// A body of these bytes.
     #[must_use]
     pub fn new(bytes: Bytes, share: MemoryShare) -> Self {
         Self::with_stream(bytes, None, share)
     }
 
-    /// These bytes and then more, holding this share.
+    /// A body of these bytes, followed by a stream.
     #[must_use]
     pub fn with_stream(bytes: Bytes, stream: Option<BodyStream>, share: MemoryShare) -> Self {
         Self { bytes: Some(bytes).filter(|b| !b.is_empty()), stream, _share: share }
     }
 }
 
-/// A small answer of a door that is not the API's.
+/// A short response of a listener other than the API's.
 pub(super) fn text_response(status: StatusCode, media_type: &'static str, body: String) -> Response<ResponseBody> {
     let length = body.len();
     let mut response = Response::new(ResponseBody::new(body.into(), MemoryShare::default()));

@@ -1,8 +1,8 @@
-//! One connection: HTTP/1.1 or HTTP/2 by hyper, and the watch over its time.
+//! One connection: HTTP/1.1 or HTTP/2 by hyper, and the timer that bounds its life.
 //!
-//! hyper bounds the head of an HTTP/1 request in size and time (that time also ends an idle
-//! keep-alive). The watch adds what it does not: a first request in time whatever the version, an
-//! end for an idle HTTP/2 connection, a greatest age, and a hard end after a polite one.
+//! hyper bounds size and time of the header section of an HTTP/1 request; that time limit also closes an idle
+//! keep-alive connection. The timer adds the rest: a time limit for the first request in any version, an idle timeout
+//! for HTTP/2, a maximum age, and a forced close after a graceful one.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -22,63 +22,64 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::body::ResponseBody;
-use super::head;
-use super::stall::WriteTimeout;
+use super::header_limits;
+use super::write_timeout::WriteTimeout;
 
-/// What hyper reads of a head, and so an HTTP/1 connection's read buffer: more than we take ([`super::head`]).
-const HEAD_BYTES_READ_MAX: usize = 2 * head::HEAD_BYTES_MAX;
-/// The same for its fields.
-const FIELDS_READ_MAX: usize = 2 * head::FIELDS_MAX;
-/// How long the head of a request may take; also how long an HTTP/1 connection may stay idle.
+/// Bytes of a header section that hyper reads, and so the HTTP/1 read buffer; more than the API accepts
+/// ([`super::header_limits`]).
+const HEAD_BYTES_READ_MAX: usize = 2 * header_limits::HEAD_BYTES_MAX;
+/// Header fields that hyper reads; more than the API accepts.
+const FIELDS_READ_MAX: usize = 2 * header_limits::FIELDS_MAX;
+/// Time limit for the header section of a request; also the idle timeout of HTTP/1.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(30);
-/// How long an HTTP/2 connection may stay idle.
+/// Idle timeout of HTTP/2.
 const IDLE_MAX: Duration = Duration::from_secs(120);
-/// A connection older than this is asked to end after its request, so that clients spread out again
-/// behind a load balancer, and no slow reader stays for ever.
+/// Maximum age of a connection; then it ends after its current request. So clients spread again behind a load
+/// balancer, and a slow reader does not stay for ever.
 const AGE_MAX: Duration = Duration::from_secs(3_600);
-/// Requests at once on an HTTP/2 connection. A stream that the client resets is closed for HTTP/2, but what
-/// was begun for it is not stopped half way ([`crate::dispatch`]): so each request takes a [`Place`] that goes back
-/// when its work is done, and a client that resets without end (CVE-2023-44487) keeps no more at work than
-/// one that does not. Resets of what was not even looked at are counted by h2, which ends the connection.
+/// Concurrent requests of an HTTP/2 connection. After a reset by the client the stream is closed, but its handler
+/// runs on ([`crate::dispatch`]). So each request holds a [`RequestPermit`] until its handler ends: a client that
+/// resets endlessly (CVE-2023-44487) causes no more concurrent work than any other. h2 counts resets of streams that
+/// were not yet accepted, and closes the connection.
 const STREAMS_MAX: u32 = 100;
-/// HTTP/2 flow-control window of a stream: what it may send before the handler reads.
+/// HTTP/2 flow-control window of a stream: bytes that the client may send before the handler reads.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
-/// The same for the connection.
+/// HTTP/2 flow-control window of the connection.
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-/// Pings of HTTP/2, so that a peer that is gone is noticed.
+/// Interval of HTTP/2 pings, which detect a dead peer.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
-/// And how long their answer may take.
+/// Timeout of a ping.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A place among the requests that may be at work for one connection.
+/// A permit for one of the concurrent requests of a connection.
 #[derive(Debug, Clone)]
 pub struct RequestPermit {
     _permit: Arc<OwnedSemaphorePermit>,
 }
 
-/// How a connection is ended from outside.
+/// The shutdown of a listener, as its connections see it.
 #[derive(Debug, Clone)]
 pub struct ShutdownSignal {
-    /// No new requests.
+    /// Cancelled at the start of the shutdown: no new requests are accepted.
     pub stop: CancellationToken,
-    /// How long those that have begun may still take.
+    /// Time for requests in progress after that.
     pub drain_max: Duration,
 }
 
-/// What the watch sees of a connection.
+/// Requests of a connection that began and ended.
 #[derive(Debug, Default)]
 struct RequestCounters {
     begun: AtomicU64,
     ended: AtomicU64,
 }
 
-/// A request that is being answered, until it is, or the client does not want to know any more.
+/// Counts a request as ended when it is dropped: it was answered, or the client gave up.
 struct RequestGuard(Arc<RequestCounters>);
 
 impl RequestGuard {
-    fn begin(pulse: &Arc<RequestCounters>) -> Self {
-        pulse.begun.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(pulse))
+    fn begin(counters: &Arc<RequestCounters>) -> Self {
+        counters.begun.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(counters))
     }
 }
 
@@ -88,10 +89,11 @@ impl Drop for RequestGuard {
     }
 }
 
-/// What answers the requests of a listener. Its type is unsaid: HTTP is compiled once, and not for each of them.
+/// The service of a listener. The type is erased, so that hyper's HTTP code is compiled once and not for each
+/// listener.
 pub type HttpService = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<ResponseBody>> + Send + Sync>;
 
-/// Answers with this.
+/// Makes a service from an async function.
 pub fn http_service<F>(answer: impl Fn(Request<Incoming>) -> F + Send + Sync + 'static) -> HttpService
 where
     F: Future<Output = Response<ResponseBody>> + Send + 'static,
@@ -99,21 +101,21 @@ where
     Arc::new(move |request| Box::pin(answer(request)))
 }
 
-/// Serves a connection to its end.
+/// Serves a connection until it ends.
 pub async fn serve_connection<T>(stream: T, answer: HttpService, ending: ShutdownSignal)
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let pulse = Arc::new(RequestCounters::default());
-    let beating = Arc::clone(&pulse);
-    let places = Arc::new(Semaphore::new(STREAMS_MAX as usize));
+    let counters = Arc::new(RequestCounters::default());
+    let request_counters = Arc::clone(&counters);
+    let permits = Arc::new(Semaphore::new(STREAMS_MAX as usize));
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let beat = RequestGuard::begin(&beating);
-        let (places, answer) = (Arc::clone(&places), Arc::clone(&answer));
+        let guard = RequestGuard::begin(&request_counters);
+        let (permits, answer) = (Arc::clone(&permits), Arc::clone(&answer));
         async move {
-            let _beat = beat;
-            if let Ok(held) = places.acquire_owned().await {
-                request.extensions_mut().insert(RequestPermit { _permit: Arc::new(held) });
+            let _guard = guard;
+            if let Ok(permit) = permits.acquire_owned().await {
+                request.extensions_mut().insert(RequestPermit { _permit: Arc::new(permit) });
             }
             Ok::<_, Infallible>(answer(request).await)
         }
@@ -129,7 +131,7 @@ where
                 }
                 return;
             }
-            verdict = watch.next_action(&pulse) => match verdict {
+            verdict = watch.next_action(&counters) => match verdict {
                 ConnectionAction::Keep => {}
                 ConnectionAction::Drain => connection.as_mut().graceful_shutdown(),
                 ConnectionAction::Close => return,
@@ -138,24 +140,24 @@ where
     }
 }
 
-/// What becomes of a connection.
+/// Decision of the timer about a connection.
 enum ConnectionAction {
-    /// Nothing.
+    /// Leave open.
     Keep,
-    /// It ends after the requests that have begun.
+    /// Close after the requests in progress.
     Drain,
-    /// It ends now.
+    /// Close immediately.
     Close,
 }
 
-/// Watches the time of a connection.
+/// Bounds the time of a connection.
 struct ConnectionTimer {
     opened_at: Instant,
-    /// When to look again.
+    /// Time of the next check.
     next_check: Instant,
-    /// How many requests there had been at the last look.
+    /// Requests begun at the last check.
     requests_seen: u64,
-    /// It was asked to leave: at `next` it is put out.
+    /// A graceful shutdown has begun; the connection is closed at `next_check`.
     draining: bool,
     shutdown: ShutdownSignal,
 }
@@ -166,17 +168,17 @@ impl ConnectionTimer {
         Self { opened_at: now, next_check: now + HEAD_TIME_MAX, requests_seen: 0, draining: false, shutdown }
     }
 
-    /// Waits for the next moment to look, and looks.
-    async fn next_action(&mut self, pulse: &RequestCounters) -> ConnectionAction {
+    /// Waits for the next check or the shutdown.
+    async fn next_action(&mut self, counters: &RequestCounters) -> ConnectionAction {
         tokio::select! {
             () = self.shutdown.stop.cancelled(), if !self.draining => return self.start_drain(self.shutdown.drain_max),
             () = tokio::time::sleep_until(self.next_check) => {}
         }
-        let begun = pulse.begun.load(Ordering::Relaxed);
+        let begun = counters.begun.load(Ordering::Relaxed);
         if self.draining || begun == 0 {
             return ConnectionAction::Close;
         }
-        let working = begun != pulse.ended.load(Ordering::Relaxed);
+        let working = begun != counters.ended.load(Ordering::Relaxed);
         let idle = !working && begun == self.requests_seen;
         if idle || self.opened_at.elapsed() > AGE_MAX {
             return self.start_drain(IDLE_MAX);
@@ -201,7 +203,7 @@ fn builder() -> Builder<TokioExecutor> {
         .header_read_timeout(HEAD_TIME_MAX)
         .max_buf_size(HEAD_BYTES_READ_MAX)
         .max_headers(FIELDS_READ_MAX)
-        // A client may close its half after the request and still read the answer.
+        // A client may close its write side after the request and still read the response.
         .half_close(true);
     builder
         .http2()

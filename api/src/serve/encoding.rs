@@ -1,13 +1,13 @@
-//! Request bodies that come compressed (`Content-Encoding: gzip` or `zstd`).
+//! Decompresses request bodies (`Content-Encoding: gzip` or `zstd`).
 //!
-//! What is unpacked is bounded by the same size and paid from the same budget as what comes as it is, step
-//! by step: a bomb ends at the bound. It is work for a thread of its own: a kilobyte can become a megabyte.
-//! What was unpacked of a large body is given back as it goes, so that both forms of it together take hardly more memory
-//! than the larger one.
+//! The decompressed size has the same limit as a plain body, and is charged to the same memory budget in steps: a
+//! decompression bomb ends at the limit. The work runs on a blocking thread, because a kilobyte can become a
+//! megabyte. Chunks of a large compressed body are freed as they are read, so both forms together take hardly more
+//! memory than the larger one.
 //!
-//! A batch of similar emails may unpack to a thousand times what came, as a bomb does; only the size tells them apart. So
-//! what expands that far is taken up to the size that the operation says, but one such body at a time is unpacked, of all
-//! accounts: however many small ones come, they take one thread.
+//! A batch of similar emails may expand a thousandfold, like a bomb; only the size tells them apart. Bodies that
+//! expand that far are accepted up to the operation's limit, but only one of them, over all accounts, is decompressed
+//! at a time. So many small bombs occupy one thread.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Cursor, ErrorKind, Read};
@@ -22,43 +22,43 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::body::too_large;
-use super::budget::{MemoryAllowance, MemoryShare};
+use super::memory_budget::{MemoryAllowance, MemoryShare};
 use crate::problem::{ErrorCode, Problem};
 
-/// What may stand in `Content-Encoding`, for those who used something else.
+/// The `Accept-Encoding` of a 415 response (RFC 9110 12.5.3).
 const SUPPORTED_ENCODINGS: &str = "gzip, zstd";
-/// A body is unpacked at once up to so much, whatever its size …
+/// Every body may expand to this size at once …
 const DECOMPRESSED_FREE_BYTES: usize = 4 << 20;
-/// … and beyond it to so many bytes for each that came. One email compresses to a tenth at best, and attachments, which
-/// make bodies large, hardly at all.
+/// … and beyond it to this many bytes for each compressed byte. One email compresses to a tenth at best; attachments,
+/// which make bodies large, hardly compress.
 const EXPANSION_FREE: usize = 64;
-/// A body that expands further waits for its turn …
+/// A body that expands further waits for this permit …
 static EXPANSION_TURN: Semaphore = Semaphore::const_new(1);
-/// … and for so long.
+/// … at most this long.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Where the unpacked body begins to grow …
+/// First size of the buffer for the decompressed body …
 const FIRST_BYTES: usize = 16 << 10;
-/// … by doubling, and at most by so much at once.
+/// … which doubles, but grows at most by this much at once.
 const GROWTH_BYTES_MAX: usize = 8 << 20;
-/// Bytes of a piece of a compressed body.
+/// Size of a chunk of a compressed body.
 const PIECE_BYTES: usize = 1 << 20;
-/// The largest window of zstd (RFC 9659 3).
+/// Largest window of zstd (RFC 9659 3).
 const WINDOW_BYTES_MAX: u64 = 8 << 20;
 
-/// How a body is compressed.
+/// The content encoding of a request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentEncoding {
-    /// RFC 1952.
+    /// gzip, RFC 1952.
     Gzip,
-    /// RFC 8878.
+    /// zstd, RFC 8878.
     Zstd,
 }
 
 impl ContentEncoding {
-    /// What a header says; none when the body comes as it is.
+    /// The encoding of a request; `None` for a plain body.
     ///
     /// # Errors
-    /// 415: an encoding that is not taken, or several.
+    /// 415 for an unsupported encoding, or for several.
     pub fn from_headers(headers: &HeaderMap) -> Result<Option<Self>, Problem> {
         let mut fields = headers.get_all(CONTENT_ENCODING).iter();
         let (Some(only), another) = (fields.next(), fields.next()) else { return Ok(None) };
@@ -68,17 +68,17 @@ impl ContentEncoding {
             ("gzip" | "x-gzip", None) => Ok(Some(Self::Gzip)),
             ("zstd", None) => Ok(Some(Self::Zstd)),
             _ => {
-                let message = "Content-Encoding may be gzip or zstd, one of them, or be left away";
+                let message = "Content-Encoding must be gzip or zstd, or be omitted";
                 Err(Problem::new(ErrorCode::UNSUPPORTED_MEDIA_TYPE, message)
                     .with_header(ACCEPT_ENCODING, SUPPORTED_ENCODINGS))
             }
         }
     }
 
-    /// Unpacks a body of at most so many bytes, unpacked.
+    /// Decompresses a body, up to `bytes_max` decompressed bytes.
     ///
     /// # Errors
-    /// 400 for what is not compressed so, 413, or 503 when too much is in flight.
+    /// 400 for a corrupt body, 413 for a larger one, 503 when the memory budget is exhausted.
     pub async fn decompress(
         self,
         packed: CompressedBody,
@@ -96,7 +96,7 @@ impl ContentEncoding {
             let into = DecompressionBuffer::new(bytes_max, allowance.clone());
             return self.decompress_blocking(packed, into).await.map_err(refused);
         }
-        // It is small, and may have to be unpacked from its beginning again.
+        // Keep the small compressed body: a second try starts from its beginning.
         let (packed, _share) = packed.into_bytes();
         let near = DecompressionBuffer {
             free_bytes: Some(free_bytes(packed.len())),
@@ -130,15 +130,15 @@ impl ContentEncoding {
         match self {
             Self::Gzip => into.read_all(MultiGzDecoder::new(packed))?,
             Self::Zstd => {
-                // A body of several frames is all of them (RFC 8878 3).
+                // A zstd body may have several frames (RFC 8878 3).
                 while packed.fill_buf().is_ok_and(|rest| !rest.is_empty()) {
                     let frame = StreamingDecoder::new_with_max_window_size(&mut packed, WINDOW_BYTES_MAX);
                     let mut frame = frame.map_err(|error| corrupt_body(&error))?;
                     into.read_all(&mut frame)?;
                     let decoder = frame.into_frame_decoder();
-                    let told = decoder.get_checksum_from_data();
-                    if told.is_some() && told != decoder.get_calculated_checksum() {
-                        return Err(corrupt_body(&"a wrong checksum").into());
+                    let expected = decoder.get_checksum_from_data();
+                    if expected.is_some() && expected != decoder.get_calculated_checksum() {
+                        return Err(corrupt_body(&"wrong checksum").into());
                     }
                 }
             }
@@ -147,23 +147,23 @@ impl ContentEncoding {
     }
 }
 
-/// A compressed body. What is read of it is freed and given back, piece by piece.
+/// A compressed body. Chunks that have been read are freed, and their memory is released to the budget.
 #[derive(Debug, Default)]
 pub struct CompressedBody {
     chunks: VecDeque<Vec<u8>>,
-    /// What was read of the first piece.
+    /// Bytes read of the first chunk.
     read: usize,
     share: MemoryShare,
 }
 
 impl CompressedBody {
-    /// Bytes that are not read yet.
+    /// Bytes that have not been read yet.
     #[must_use]
     pub fn remaining_bytes(&self) -> usize {
         self.chunks.iter().map(Vec::len).sum::<usize>() - self.read
     }
 
-    /// Adds bytes that have come.
+    /// Appends received bytes.
     pub fn push(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.chunks.back().is_none_or(|piece| piece.len() == PIECE_BYTES) {
@@ -176,7 +176,7 @@ impl CompressedBody {
         }
     }
 
-    /// The share that it was paid by.
+    /// Attaches the memory share that the bytes were charged to.
     #[must_use]
     pub fn with_share(self, share: MemoryShare) -> Self {
         Self { share, ..self }
@@ -208,22 +208,22 @@ impl BufRead for CompressedBody {
     }
 }
 
-/// A body that is being unpacked.
+/// The decompressed part of a body.
 struct DecompressionBuffer {
     bytes: Vec<u8>,
     bytes_max: usize,
-    /// Bytes that are unpacked before the body has its turn.
+    /// Limit before the body must wait for [`EXPANSION_TURN`]; `None` once it holds the permit.
     free_bytes: Option<usize>,
     allowance: MemoryAllowance,
     share: MemoryShare,
 }
 
-/// Why a body is not unpacked.
+/// Why decompression stopped.
 #[derive(Debug)]
 enum DecompressError {
-    /// It expands so far that it waits for its turn.
+    /// The body expands so far that it needs [`EXPANSION_TURN`].
     NeedsTurn,
-    /// It is not taken.
+    /// The body is refused.
     Rejected(Problem),
 }
 
@@ -242,7 +242,7 @@ impl DecompressionBuffer {
         Self { bytes: Vec::new(), bytes_max, free_bytes: None, allowance, share: MemoryShare::default() }
     }
 
-    /// Takes all that there is, and pays for the room before it is there.
+    /// Reads everything, and charges memory to the budget before it allocates.
     fn read_all(&mut self, mut from: impl Read) -> Result<(), DecompressError> {
         let most = self.free_bytes.map_or(self.bytes_max, |free| free.min(self.bytes_max));
         let mut piece = vec![0; FIRST_BYTES];
@@ -274,12 +274,12 @@ impl DecompressionBuffer {
 }
 
 fn corrupt_body(error: &dyn std::fmt::Display) -> Problem {
-    Problem::new(ErrorCode::INVALID_JSON, format!("The body is not compressed as Content-Encoding says: {error}"))
+    Problem::new(ErrorCode::INVALID_JSON, format!("The body does not match its Content-Encoding: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::budget::{MemoryBudget, MemoryHolder};
+    use super::super::memory_budget::{MemoryBudget, MemoryHolder};
     use super::*;
     use proptest::prelude::*;
     use std::io::Write as _;
@@ -294,7 +294,7 @@ mod tests {
         ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
     }
 
-    /// A bomb of zstd: blocks that say one byte 128 KiB times.
+    /// A zstd bomb: blocks that repeat one byte 128 KiB times.
     fn zstd_bomb(blocks: usize) -> Vec<u8> {
         let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x38];
         for n in 1..=blocks {
@@ -312,14 +312,14 @@ mod tests {
         let outcome = match encoding.decompress_inline(packed, DecompressionBuffer::new(bytes_max, allowance)) {
             Ok((bytes, _)) => Ok(bytes.to_vec()),
             Err(DecompressError::Rejected(problem)) => Err(problem),
-            Err(DecompressError::NeedsTurn) => panic!("it has its turn"),
+            Err(DecompressError::NeedsTurn) => panic!("the permit is held"),
         };
-        assert_eq!(budget.available_bytes(), left_bytes, "the share goes back");
+        assert_eq!(budget.available_bytes(), left_bytes, "the share is released");
         outcome
     }
 
     #[test]
-    fn both_ways_and_in_parts() {
+    fn both_encodings_and_multiple_frames() {
         let text = b"{\"a\": 1}".repeat(10_000);
         for (encoding, packed) in [(ContentEncoding::Gzip, gzip(&text)), (ContentEncoding::Zstd, zstd(&text))] {
             assert_eq!(unpack(encoding, &packed, text.len()).unwrap(), text);
@@ -333,22 +333,22 @@ mod tests {
     }
 
     #[test]
-    fn bombs_end_at_the_bound() {
+    fn bombs_stop_at_the_limit() {
         let bomb = gzip(&vec![b' '; 32 << 20]);
         assert_eq!(unpack(ContentEncoding::Gzip, &bomb, 1 << 20).unwrap_err().code(), ErrorCode::PAYLOAD_TOO_LARGE);
         let bomb = zstd_bomb(1_000);
         assert_eq!(unpack(ContentEncoding::Zstd, &bomb, 1 << 20).unwrap_err().code(), ErrorCode::PAYLOAD_TOO_LARGE);
         assert_eq!(unpack(ContentEncoding::Zstd, &zstd_bomb(2), 1 << 20).unwrap().len(), 256 << 10);
-        // More than is left in the budget.
+        // More than the budget has left.
         let plain = gzip(&noise(80 << 20));
         assert_eq!(unpack(ContentEncoding::Gzip, &plain, 1 << 30).unwrap_err().code(), ErrorCode::SERVICE_UNAVAILABLE);
-        // A window of a gigabyte.
+        // A window of one gigabyte.
         let mut wide = zstd_bomb(1);
         wide[5] = 20 << 3;
         assert_eq!(unpack(ContentEncoding::Zstd, &wide, 1 << 20).unwrap_err().code(), ErrorCode::INVALID_JSON);
     }
 
-    /// What does not compress.
+    /// Incompressible bytes.
     fn noise(bytes: usize) -> Vec<u8> {
         let mut state = 1_u64;
         let mut next = || {
@@ -369,25 +369,29 @@ mod tests {
         unpacked.map(|(bytes, _)| bytes.len()).map_err(|problem| problem.code())
     }
 
-    /// A hundred emails that are nearly the same compress as a bomb does, and are taken.
+    /// A hundred nearly equal emails compress like a bomb and are accepted.
     #[tokio::test]
-    async fn a_batch_of_similar_emails_is_taken() {
+    async fn batch_of_similar_emails_is_accepted() {
         let budget = MemoryBudget::new(360 << 20, 0);
         let page = noise(300 << 10);
         let batch = gzip(&[page.as_slice(), &vec![b' '; 60 << 20]].concat());
         assert!(batch.len() < 400 << 10, "{}", batch.len());
         assert_eq!(unpack_in_turn(&budget, batch).await, Ok((300 << 10) + (60 << 20)));
-        // Attachments, which hardly compress, wait for no turn.
+        // Attachments hardly compress, so they do not wait for the permit.
         let turn = EXPANSION_TURN.acquire().await.unwrap();
         assert_eq!(unpack_in_turn(&budget, gzip(&noise(13 << 20))).await, Ok(13 << 20));
         drop(turn);
-        assert_eq!(budget.available_bytes(), MemoryBudget::new(360 << 20, 0).available_bytes(), "the share goes back");
+        assert_eq!(
+            budget.available_bytes(),
+            MemoryBudget::new(360 << 20, 0).available_bytes(),
+            "the share is released"
+        );
     }
 
-    /// The largest request that there is, ten files of 10 MiB in base64, is taken by an account that has nothing else in
-    /// flight; one byte more than the bound is too large, and no reason to come back.
+    /// The largest request, ten files of 10 MiB in base64, is accepted from an account without other requests. One
+    /// more byte is too large: 413, not a retryable error.
     #[tokio::test]
-    async fn the_largest_request_is_taken_compressed() {
+    async fn largest_request_is_accepted_compressed() {
         let piece = noise(1 << 20);
         let stored = |bytes: usize| {
             let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
@@ -399,24 +403,24 @@ mod tests {
             }
             encoder.finish().unwrap()
         };
-        let budget = MemoryBudget::new(crate::room::BYTES_IN_FLIGHT_MAX, crate::room::ACCOUNT_BYTES_MIN);
+        let budget = MemoryBudget::new(crate::state::BYTES_IN_FLIGHT_MAX, crate::state::ACCOUNT_BYTES_MIN);
         let left_bytes = budget.available_bytes();
         let files = 10 * (10 << 20) / 3 * 4;
         assert_eq!(unpack_in_turn(&budget, stored(files)).await, Ok(files));
-        assert_eq!(budget.available_bytes(), left_bytes, "the share goes back");
+        assert_eq!(budget.available_bytes(), left_bytes, "the share is released");
         let (most, bomb) = (144 << 20, gzip(&vec![b' '; (144 << 20) + 1]));
         assert!(bomb.len() < 1 << 20);
         assert_eq!(unpack_in_turn(&budget, bomb).await, Err(ErrorCode::PAYLOAD_TOO_LARGE));
-        // Compressed it is just within the bound, unpacked beyond it.
+        // The compressed body is just within the limit, the decompressed one beyond it.
         let two = [stored(most - (1 << 20)), gzip(&vec![b' '; 2 << 20])].concat();
         assert!(two.len() <= most);
         assert_eq!(unpack_in_turn(&budget, two).await, Err(ErrorCode::PAYLOAD_TOO_LARGE));
         assert_eq!(budget.available_bytes(), left_bytes);
     }
 
-    /// Many small bodies that unpack to much take a thread, one after the other, and little memory before their turn.
+    /// Many small bodies that expand far use one thread, one after the other, and little memory while they wait.
     #[tokio::test(start_paused = true)]
-    async fn what_expands_far_waits_for_its_turn() {
+    async fn high_expansion_needs_the_permit() {
         let budget = MemoryBudget::new(32 << 20, 0);
         let bomb = gzip(&vec![b' '; 58 << 20]);
         assert!(bomb.len() < 64 << 10, "{}", bomb.len());
@@ -430,14 +434,22 @@ mod tests {
             "within 8 MiB"
         );
         let turn = EXPANSION_TURN.acquire().await.unwrap();
-        assert_eq!(unpack_in_turn(&budget, bomb.clone()).await, Err(ErrorCode::SERVICE_UNAVAILABLE), "not its turn");
+        assert_eq!(
+            unpack_in_turn(&budget, bomb.clone()).await,
+            Err(ErrorCode::SERVICE_UNAVAILABLE),
+            "the permit is taken"
+        );
         drop(turn);
-        assert_eq!(unpack_in_turn(&budget, bomb).await, Err(ErrorCode::SERVICE_UNAVAILABLE), "it is paid as it comes");
+        assert_eq!(
+            unpack_in_turn(&budget, bomb).await,
+            Err(ErrorCode::SERVICE_UNAVAILABLE),
+            "memory is charged in steps"
+        );
     }
 
     proptest! {
         #[test]
-        fn damage_is_an_error_or_a_body_never_more(at in 0usize..400, byte in any::<u8>(), cut in 0usize..400) {
+        fn corrupt_bodies_never_exceed_the_limit(at in 0usize..400, byte in any::<u8>(), cut in 0usize..400) {
             let text: Vec<u8> = (0..2_000u32).flat_map(|n| (n * n).to_le_bytes()).collect();
             for (encoding, mut packed) in [(ContentEncoding::Gzip, gzip(&text)), (ContentEncoding::Zstd, zstd(&text))] {
                 let at = at % packed.len();

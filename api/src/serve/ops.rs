@@ -1,7 +1,6 @@
-//! The operator's own listener: `/metrics` for Prometheus and `/healthz`.
+//! The operator's listener: `/metrics` for Prometheus, and `/healthz`.
 //!
-//! Meant for loopback or a private network: it asks for no key, and its `/healthz` tells the reason
-//! in full.
+//! Meant for loopback or a private network: it needs no key, and its `/healthz` returns the full reason.
 
 use std::future::ready;
 use std::io;
@@ -15,23 +14,23 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::body::{ResponseBody, text_response};
-use super::budget::MemoryShare;
 use super::connection::http_service;
+use super::memory_budget::MemoryShare;
 use super::{HttpListenerConfig, run_listener};
 
-/// A scraper, a watchdog, a person with curl.
+/// A scraper, a health check, and a person with curl.
 const CONNECTIONS_MAX: usize = 64;
-/// How long a stop waits for a scrape.
+/// Longest wait of a shutdown for a scrape.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
-/// The Prometheus text format.
+/// Media type of the Prometheus text format.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 const JSON_TYPE: &str = "application/json";
 
-/// Serves the operator's listener until `stop`. `render` writes the metrics; `health` says why the
-/// service is not well (see [`crate::health::reason`]).
+/// Serves the operator's listener until `stop`. `render` writes the metrics; `health` returns the reason if the
+/// service is unhealthy (see [`crate::health::unhealthy_reason`]).
 ///
 /// # Errors
-/// The listener itself cannot be used.
+/// The listener cannot be used.
 pub async fn serve_ops(
     listener: TcpListener,
     render: impl Fn() -> String + Send + Sync + 'static,

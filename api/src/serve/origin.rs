@@ -1,8 +1,8 @@
-//! From which site a browser sends a form.
+//! Refuses requests from other sites that would begin or end a session.
 //!
-//! A call that begins a session needs no session, so the session's CSRF token cannot protect it: another site's form could
-//! sign a visitor in to an account of that site's choice. Browsers say where a request comes from, in `Sec-Fetch-Site`
-//! (Fetch Metadata 2.3) or `Origin` (RFC 6454 7); programs say neither, and are taken.
+//! A request that begins a session has no session yet, so the CSRF token cannot protect it: a form of another site
+//! could sign a visitor in to an account of that site's choice. Browsers send the origin of a request in
+//! `Sec-Fetch-Site` (Fetch Metadata 2.3) or `Origin` (RFC 6454 7). Programs send neither, and are accepted.
 
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
@@ -11,28 +11,28 @@ use crate::problem::{ErrorCode, Problem};
 
 const FETCH_SITE: &str = "sec-fetch-site";
 
-/// Refuses what a page of another site has a browser send.
+/// Refuses a request that a page of another site made the browser send.
 ///
 /// # Errors
 /// 403 `forbidden`.
 pub fn check_same_site(headers: &HeaderMap, base_url: &str) -> Result<(), Problem> {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let is_own = match (text(FETCH_SITE), text(ORIGIN.as_str())) {
-        // The browser compared the origins itself, or nobody's page asked.
+        // The browser compared the origins itself, or the request was not made by a page.
         (Some("same-origin" | "none"), _) | (None, None) => true,
-        // Another host of the same domain may be somebody else's.
+        // Another host of the same domain may belong to somebody else.
         (Some("same-site") | None, Some(origin)) => is_same_origin(origin, text(HOST.as_str()), base_url),
         (Some(_), _) => false,
     };
     if is_own {
         return Ok(());
     }
-    let text = "This form was sent by a page of another site: open our own page and send it from there";
+    let text = "This form was sent from another site: open it on this site and submit it there";
     Err(Problem::new(ErrorCode::FORBIDDEN, text))
 }
 
-/// Whether an origin is the host that was asked, or our base URL. The scheme is not compared: a proxy that ends TLS
-/// speaks another one to us.
+/// True if an origin is the request's host or the base URL. The scheme is ignored: a proxy that terminates TLS
+/// connects with plain HTTP.
 fn is_same_origin(origin: &str, host: Option<&str>, base_url: &str) -> bool {
     let Some(origin) = authority(origin) else { return false };
     let base = authority(base_url);
@@ -45,7 +45,7 @@ fn authority(url: &str) -> Option<String> {
     rest.split(['/', '?', '#']).next().filter(|host| !host.is_empty()).map(without_port)
 }
 
-/// Without the port that the scheme implies, in lower case.
+/// In lower case, without a default port.
 fn without_port(authority: &str) -> String {
     let lower = authority.to_ascii_lowercase();
     let short = lower.strip_suffix(":443").or_else(|| lower.strip_suffix(":80"));

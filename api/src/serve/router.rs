@@ -1,4 +1,4 @@
-//! From method and path to the operation: made from the operation table, `matchit` underneath.
+//! Maps method and path to an operation; built from the operation table on top of `matchit`.
 
 use std::fmt;
 
@@ -6,44 +6,41 @@ use http::Method;
 
 use crate::operations::Operation;
 
-/// A longer path names nothing that we have.
+/// Longest path that is matched; no operation has a longer one.
 const PATH_BYTES_MAX: usize = 2 << 10;
 
-/// What a method and a path lead to.
+/// The result of routing.
 #[derive(Debug)]
 pub enum RouteMatch<'a> {
-    /// An operation.
     Found(MatchedOperation<'a>),
-    /// The path exists, but not with this method; these it has.
+    /// The path exists, but not with this method; the value of `Allow`.
     MethodNotAllowed(String),
-    /// No such path.
+    /// The path does not exist.
     NotFound,
 }
 
-/// From which side an operation is called.
+/// The kind of client, by the path prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientKind {
-    /// By a program, with a key.
+    /// A program with an API key.
     Program,
-    /// By a browser, with a session: `/api` stands before the path.
+    /// A browser with a session; its paths begin with `/api`.
     Browser,
 }
 
-/// What stands before a path that is called by a browser.
+/// Path prefix of browser clients.
 const BROWSER_PREFIX: &str = "/api";
 
-/// An operation that was found.
+/// A matched operation.
 #[derive(Debug)]
 pub struct MatchedOperation<'a> {
-    /// Which.
     pub operation: &'a Operation,
-    /// The parameters of the path.
+    /// The path parameters by name.
     pub path: Vec<(String, String)>,
-    /// From which side.
     pub client: ClientKind,
 }
 
-/// The router.
+/// The router over the operation table.
 pub struct OperationRouter {
     operations: Vec<Operation>,
     paths: matchit::Router<Vec<usize>>,
@@ -56,8 +53,8 @@ impl fmt::Debug for OperationRouter {
 }
 
 impl OperationRouter {
-    /// A router of this table. Two operations of one method and path, or two paths that only differ
-    /// in the name of a parameter, are a mistake in the table that a test finds.
+    /// Builds the router. Two operations with the same method and path, or two paths that differ only in a
+    /// parameter's name, are a mistake in the table that a test finds.
     #[must_use]
     pub fn new(operations: Vec<Operation>) -> Self {
         let mut by_path: Vec<(&'static str, Vec<usize>)> = Vec::new();
@@ -75,13 +72,13 @@ impl OperationRouter {
         Self { operations, paths }
     }
 
-    /// The table.
+    /// The operation table.
     #[must_use]
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
 
-    /// Finds the operation, also behind `/api`. HEAD is GET (RFC 9110 9.3.2).
+    /// Finds the operation, with or without the prefix `/api`. HEAD is handled as GET (RFC 9110 9.3.2).
     #[must_use]
     pub fn find(&self, method: &Method, path: &str) -> RouteMatch<'_> {
         if path.len() > PATH_BYTES_MAX {

@@ -1,7 +1,7 @@
-//! `POST /suppressions`: suppress one address, or up to 1000 with an entry for each in the answer.
+//! `POST /suppressions`: suppresses one address, or up to 1000 with an entry for each in the response.
 //!
-//! What is suppressed already exists; the stronger and longer of the two holds from then on, and whichever
-//! of them that is, a `warnings` says so when they differ.
+//! An address that is suppressed already gets the status `exists`. The stronger and longer of both suppressions
+//! applies; if the result differs from the request or from before, `warnings` says so.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use mail::id::SuppressionId;
 use mail::import::NOTE_CHARS_MAX;
 use mail::quota::Noun;
 use mail::suppression::{SuppressionCause, SuppressionReason, SuppressionTarget};
-use queue::contacts::SuppressionResult;
+use queue::suppressions::SuppressionResult;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
 use super::view::SuppressionResponse;
-use crate::call::{FromRequest, Request, RequestSpec};
+use crate::emails::send_options::parse_time;
 use crate::emails::view::JsonTimestamp;
-use crate::emails::wishes::parse_time;
 use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
-/// Addresses of one request.
+/// Most addresses of one request.
 pub const EMAILS_MAX: usize = 1_000;
-/// A thousand addresses of the greatest length, and a note.
+/// Longest body: a thousand addresses of maximum length, and a note.
 pub(super) const BODY_BYTES_MAX: usize = 512 << 10;
 
 const NAMES: FieldNames = FieldNames {
@@ -41,15 +41,15 @@ const NAMES: FieldNames = FieldNames {
     foreign: &[("EmailAddress", "email"), ("Suppressions", "emails"), ("address", "email")],
 };
 
-/// Whom.
+/// The targets of a request: `email` or `emails`.
 #[derive(Debug)]
 enum SuppressionTargets {
     One(SuppressionTarget),
-    /// Each, or why it will not do.
+    /// The parsed entries, or the error of an invalid one.
     Many(Vec<Result<SuppressionTarget, String>>),
 }
 
-/// What `POST /suppressions` takes.
+/// The request body of `POST /suppressions`.
 #[derive(Debug)]
 pub struct AddSuppressions {
     targets: SuppressionTargets,
@@ -66,15 +66,15 @@ impl FromRequest for AddSuppressions {
                 "type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": EMAILS_MAX,
                 "description": "Several addresses or domains",
             });
-            let note = json!({"type": "string", "maxLength": NOTE_CHARS_MAX, "description": "A note"});
+            let note = json!({"type": "string", "maxLength": NOTE_CHARS_MAX, "description": "Free text"});
             let mut body = schema::object_with(
-                "Whom nothing is to be sent to: `email` or `emails`",
+                "The addresses or domains to suppress: `email` or `emails`",
                 &[],
                 [
                     ("email", schema::string("An address, or `@domain.tld`")),
                     ("emails", emails),
                     ("note", note),
-                    ("expires_at", schema::time("When it is to end; never, if not given")),
+                    ("expires_at", schema::time("Expiry; never if omitted")),
                 ],
             );
             body["examples"] = json!([{"email": "grace@example.net", "note": "Asked by phone"}]);
@@ -86,24 +86,24 @@ impl FromRequest for AddSuppressions {
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
         let given = call.body_fields(&NAMES, &mut notes)?;
-        let whom = match (given.value("email"), given.value("emails")) {
+        let targets = match (given.value("email"), given.value("emails")) {
             (Some(one), None) => parse_target(one).map(SuppressionTargets::One).map_err(|text| ("email", text)),
             (None, Some(many)) => match fields::parse_list(many, EMAILS_MAX) {
                 Ok(entries) if entries.is_empty() => Err(("emails", "has no entries".to_owned())),
                 Ok(entries) => Ok(SuppressionTargets::Many(entries.into_iter().map(parse_target).collect())),
                 Err(text) => Err(("emails", text)),
             },
-            (Some(_), Some(_)) => Err(("emails", "is given beside `email`; give one of them".to_owned())),
-            (None, None) => Err(("email", "is required, or `emails`".to_owned())),
+            (Some(_), Some(_)) => Err(("emails", "cannot be combined with `email`".to_owned())),
+            (None, None) => Err(("email", "`email` or `emails` is required".to_owned())),
         };
-        let whom = whom.map_err(|(name, text)| notes.errors.add(name, text));
+        let targets = targets.map_err(|(name, text)| notes.errors.add(name, text));
         let note = given.value("note").map(parse_note).transpose();
         let note = note.map_err(|text| notes.errors.add("note", text));
         let expires_at = given.value("expires_at").map(parse_time).transpose();
         let expires_at = expires_at.map_err(|text| notes.errors.add("expires_at", text));
-        match (whom, note, expires_at) {
-            (Ok(whom), Ok(note), Ok(expires_at)) if notes.errors.is_empty() => {
-                Ok(Self { targets: whom, note, expires_at })
+        match (targets, note, expires_at) {
+            (Ok(targets), Ok(note), Ok(expires_at)) if notes.errors.is_empty() => {
+                Ok(Self { targets, note, expires_at })
             }
             _ => Err(notes.errors.into()),
         }
@@ -122,7 +122,7 @@ fn parse_note(value: &RawValue) -> Result<String, String> {
     Ok(text)
 }
 
-/// What became of one address.
+/// The result for one address of `emails`.
 #[derive(Debug, Serialize)]
 pub struct AddSuppressionEntry {
     index: usize,
@@ -134,22 +134,22 @@ pub struct AddSuppressionEntry {
     error: Option<Value>,
 }
 
-/// The answer: the suppression of one address, or an entry for each of several.
+/// The response: the suppression of `email`, or an entry for each of `emails`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum AddSuppressionsResponse {
-    /// Of `email`.
+    /// Response to `email`.
     One {
-        /// The suppression as it stands now.
+        /// The stored suppression.
         #[serde(flatten)]
         one: SuppressionResponse,
-        /// What is otherwise than was asked, or than it was.
+        /// Differences from the request or from the suppression before.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<String>,
     },
-    /// Of `emails`.
+    /// Response to `emails`.
     Many {
-        /// An entry for each, in their order.
+        /// An entry for each address, in the order of the request.
         data: Vec<AddSuppressionEntry>,
     },
 }
@@ -159,38 +159,41 @@ impl ToSchema for AddSuppressionsResponse {
         let one = SuppressionResponse::schema(schemas);
         let many = schemas.component("SuppressionsAdded", |_| {
             let entry = schema::object_with(
-                "What became of one",
+                "The result for one address",
                 &["index", "id", "status"],
                 [
-                    ("index", schema::count("Its place in the request, from 0")),
+                    ("index", schema::count("Index in the request, from 0")),
                     ("id", schema::nullable_string("The suppression's id (`sup_…`)")),
                     (
                         "status",
                         schema::string_enum(
                             &["created", "exists", "failed"],
-                            "Whether it was suppressed by this request, or before",
+                            "`created` by this request, `exists` already, or `failed`",
                         ),
                     ),
                     (
                         "warnings",
-                        schema::list(json!({"type": "string"}), "What is otherwise than was asked, or than it was"),
+                        schema::list(
+                            json!({"type": "string"}),
+                            "Differences from the request or from the suppression before",
+                        ),
                     ),
                     (
                         "error",
                         schema::object_with(
-                            "Why not",
+                            "The error",
                             &["message", "code"],
                             [
-                                ("message", schema::string("For people")),
-                                ("code", schema::string("For programs")),
-                                ("details", json!({"type": "object", "description": "Particulars"})),
+                                ("message", schema::string("Message for people")),
+                                ("code", schema::string("Code for programs")),
+                                ("details", json!({"type": "object", "description": "Details"})),
                             ],
                         ),
                     ),
                 ],
             );
-            let data = schema::list(entry, "An entry for each, in their order");
-            schema::object("What became of each", [("data", data)])
+            let data = schema::list(entry, "An entry for each address, in the order of the request");
+            schema::object("The results", [("data", data)])
         });
         json!({"oneOf": [one, many]})
     }
@@ -199,13 +202,13 @@ impl ToSchema for AddSuppressionsResponse {
 /// `POST /suppressions`.
 ///
 /// # Errors
-/// What is wrong with the request; the store cannot be used.
+/// A field is invalid; the store cannot be read or written.
 pub async fn add(
     room: Arc<AppState>,
     tenant: Tenant,
     request: AddSuppressions,
 ) -> Result<AddSuppressionsResponse, Problem> {
-    let AddSuppressions { targets: whom, note, expires_at } = request;
+    let AddSuppressions { targets, note, expires_at } = request;
     if expires_at.is_some_and(|end| end <= room.intake.clock().now()) {
         return Err(Problem::field("expires_at", "must be in the future"));
     }
@@ -220,7 +223,7 @@ pub async fn add(
         let added = contacts.would_add(account, grounds).await?.into_iter().filter(|adds| *adds).count();
         room.reserve_storage(&tenant, Noun::Suppressions, added as u64).await
     };
-    let many = match whom {
+    let many = match targets {
         SuppressionTargets::Many(many) => many,
         SuppressionTargets::One(target) => {
             let grounds = [grounds(&target)];
@@ -251,29 +254,29 @@ fn count_created(outcomes: &[SuppressionResult]) -> u64 {
     outcomes.iter().filter(|outcome| outcome.before.is_none()).count() as u64
 }
 
-/// What the request says of each.
+/// The note and the expiry of the request, for all addresses.
 struct SuppressionTerms<'a> {
     note: Option<&'a str>,
     expires_at: Option<Timestamp>,
 }
 
 impl SuppressionTerms<'_> {
-    /// What to tell of one that was suppressed before: what it is now where that changed, and what it stays
-    /// where that is not what was asked.
+    /// The warning for an address that was suppressed before: how the suppression changed, or which part of the
+    /// request was not applied.
     fn difference_warning(&self, outcome: &SuppressionResult) -> Option<String> {
         let until = |end: Option<Timestamp>| match end {
             Some(end) => format!("until {}", JsonTimestamp(end)),
-            None => "for good".to_owned(),
+            None => "permanently".to_owned(),
         };
         let (before, stands) = (outcome.before.as_ref()?, &outcome.suppression);
         let (email, reason) = (stands.target.key(), before.reason.word());
         let (was, is) = (until(before.expires_at), until(stands.expires_at));
         if outcome.is_new {
-            return Some(format!("{email} was suppressed {was} ({reason}) and is {is} now"));
+            return Some(format!("{email} was suppressed {was} ({reason}) and is now suppressed {is}"));
         }
         let is_kept = self.note.is_none_or(|note| stands.note.as_deref() == Some(note));
         let differs = self.expires_at != stands.expires_at || !is_kept;
-        differs.then(|| format!("{email} is suppressed {is} already ({reason}) and stays so, with its note"))
+        differs.then(|| format!("{email} is already suppressed {is} ({reason}); its expiry and note are unchanged"))
     }
 }
 

@@ -1,7 +1,7 @@
-//! `POST /suppressions/check`: what would become of a send to these addresses.
+//! `POST /suppressions/check`: returns the suppressions and opt-outs of up to 1000 addresses.
 //!
-//! A text that is no address is answered as one, with an error, as `POST /suppressions` does: who checks a
-//! thousand addresses learns of the others all the same. What is no text at all is a caller's mistake: 400.
+//! An entry that is not an address gets an error of its own, as in `POST /suppressions`, so the other addresses are
+//! answered. An entry that is not a string is refused with 400.
 
 use std::sync::Arc;
 
@@ -14,23 +14,23 @@ use store::suppression::AddressSuppression;
 
 use super::add::{BODY_BYTES_MAX, EMAILS_MAX};
 use super::view::reason_words;
-use crate::call::{FromRequest, Request, RequestSpec};
 use crate::emails::view::JsonTimestamp;
 use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
 const NAMES: FieldNames =
     FieldNames { known: &[("emails", "emails")], foreign: &[("email", "emails"), ("EmailAddresses", "emails")] };
 
-/// What `POST /suppressions/check` takes.
+/// The request body of `POST /suppressions/check`.
 #[derive(Debug)]
 pub struct CheckSuppressions {
     targets: Vec<Result<SuppressionTarget, InvalidTarget>>,
 }
 
-/// An entry that is no address: what it says, and what is wrong with it.
+/// An entry that is not an address, with the error.
 #[derive(Debug)]
 struct InvalidTarget {
     given: String,
@@ -43,7 +43,7 @@ impl FromRequest for CheckSuppressions {
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("CheckSuppressions", |_| {
             let emails = json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": EMAILS_MAX});
-            schema::object("Whom to look for", [("emails", emails)])
+            schema::object("The addresses to check", [("emails", emails)])
         });
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
@@ -51,7 +51,7 @@ impl FromRequest for CheckSuppressions {
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
         let given = call.body_fields(&NAMES, &mut notes)?;
-        let mut asked = Vec::new();
+        let mut targets = Vec::new();
         match given.value("emails").map(|emails| fields::parse_list(emails, EMAILS_MAX)) {
             None if given.is_present_or_misnamed("emails") => {}
             None => notes.errors.add("emails", "is required"),
@@ -60,13 +60,13 @@ impl FromRequest for CheckSuppressions {
             Some(Ok(entries)) => {
                 for (index, entry) in entries.into_iter().enumerate() {
                     match fields::parse_text(entry) {
-                        Ok(text) => asked.push(Self::parse_target(&text)),
+                        Ok(text) => targets.push(Self::parse_target(&text)),
                         Err(wrong) => notes.errors.add(&format!("emails[{index}]"), wrong),
                     }
                 }
             }
         }
-        if notes.errors.is_empty() { Ok(Self { targets: asked }) } else { Err(notes.errors.into()) }
+        if notes.errors.is_empty() { Ok(Self { targets }) } else { Err(notes.errors.into()) }
     }
 }
 
@@ -77,7 +77,7 @@ impl CheckSuppressions {
     }
 }
 
-/// What is known of one address.
+/// The result for one address.
 #[derive(Debug, Serialize)]
 pub struct SuppressionStatus {
     email: String,
@@ -90,7 +90,7 @@ pub struct SuppressionStatus {
     error: Option<Value>,
 }
 
-/// What is known of each.
+/// The response of `POST /suppressions/check`.
 #[derive(Debug, Serialize)]
 pub struct CheckSuppressionsResponse {
     data: Vec<SuppressionStatus>,
@@ -102,39 +102,45 @@ impl ToSchema for CheckSuppressionsResponse {
             let mut words: Vec<Value> = reason_words().into_iter().map(Value::from).collect();
             words.push(Value::Null);
             let known = schema::object_with(
-                "What is known of one",
+                "The result for one address",
                 &["email", "suppressed", "reason", "categories", "suppression_id", "expires_at"],
                 [
-                    ("email", schema::string("The address in lower case, as it is compared; as it was given, when it is none")),
-                    ("suppressed", schema::boolean("Whether nothing is sent to it")),
+                    ("email", schema::string("The address in lower case, as compared; an invalid entry is unchanged")),
+                    ("suppressed", schema::boolean("Whether nothing is sent to the address")),
                     (
                         "reason",
-                        json!({"type": ["string", "null"], "enum": words, "description": "Why, its own or its domain's"}),
+                        json!({
+                            "type": ["string", "null"], "enum": words,
+                            "description": "Reason of the suppression of the address or its domain",
+                        }),
                     ),
                     (
                         "categories",
                         schema::list(
                             schema::string_enum(&["product", "newsletter"], "A category"),
-                            "What it opted out of",
+                            "Categories that the address opted out of",
                         ),
                     ),
-                    ("suppression_id", schema::nullable_string("`sup_…`")),
-                    ("expires_at", schema::nullable_time("When that ends; null is never")),
+                    ("suppression_id", schema::nullable_string("Id of the suppression (`sup_…`)")),
+                    ("expires_at", schema::nullable_time("Expiry of the suppression; null means never")),
                     (
                         "error",
                         schema::object_with(
-                            "It is no address; not there when it is one",
+                            "Present if the entry is not an address",
                             &["message", "code"],
                             [
-                                ("message", schema::string("What is wrong with it")),
-                                ("code", schema::string_enum(&["validation_error"], "Its code")),
-                                ("details", json!({"type": "object", "description": "Each field by its name"})),
+                                ("message", schema::string("The error message")),
+                                ("code", schema::string_enum(&["validation_error"], "The error code")),
+                                ("details", json!({"type": "object", "description": "Errors by field name"})),
                             ],
                         ),
                     ),
                 ],
             );
-            schema::object("What is known", [("data", schema::list(known, "An entry for each, in their order"))])
+            schema::object(
+                "The results",
+                [("data", schema::list(known, "An entry for each address, in the order of the request"))],
+            )
         })
     }
 }
@@ -148,12 +154,12 @@ pub async fn check(
     tenant: Tenant,
     question: CheckSuppressions,
 ) -> Result<CheckSuppressionsResponse, Problem> {
-    let CheckSuppressions { targets: asked } = question;
+    let CheckSuppressions { targets: entries } = question;
     let (store, now) = (room.intake.store(), room.intake.clock().now());
-    let targets: Vec<SuppressionTarget> = asked.iter().flatten().cloned().collect();
+    let targets: Vec<SuppressionTarget> = entries.iter().flatten().cloned().collect();
     let standings = store::suppression::list_address_suppressions(store, tenant.account().id, &targets, now).await?;
     let mut standings = standings.into_iter();
-    let data = asked.into_iter().map(|one| match one {
+    let data = entries.into_iter().map(|one| match one {
         Ok(target) => SuppressionStatus::from_status(&target, standings.next().unwrap_or_default()),
         Err(none) => SuppressionStatus::from_invalid(none),
     });

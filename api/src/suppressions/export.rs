@@ -1,7 +1,7 @@
-//! `GET /suppressions/export`: suppressions as CSV, in the form that an import reads back.
+//! `GET /suppressions/export`: suppressions as CSV, in the format that the import accepts.
 //!
-//! The answer is made while it is read: a page of the list at a time, the next one when the client has
-//! taken the last, so that any number of suppressions takes the memory of a few pages.
+//! The response is streamed: one page of the list at a time, the next one when the client has read the last. So any
+//! number of suppressions needs the memory of a few pages.
 
 use std::sync::Arc;
 
@@ -11,28 +11,28 @@ use http::header::{CONTENT_DISPOSITION, HeaderValue};
 use mail::csv::{self, CsvCell};
 use mail::id::{AccountId, SuppressionId};
 use mail::suppression::Suppression;
-use queue::accept::Intake;
+use queue::intake::Intake;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::suppression::{SuppressionFilter, SuppressionPage};
 use tokio::sync::mpsc;
 
-use super::select::SuppressionQuery;
-use crate::call::{BodyStream, BodyStreamError, FromRequest, IntoResponse, Request, RequestSpec, Response};
+use super::query::SuppressionQuery;
 use crate::emails::view::JsonTimestamp;
+use crate::handler::{BodyStream, BodyStreamError, FromRequest, IntoResponse, Request, RequestSpec, Response};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::Schemas;
+use crate::state::AppState;
 
-/// Suppressions of one piece of the answer.
+/// Suppressions in one chunk of the response.
 const CHUNK_ROWS: usize = 500;
-/// Pieces that wait for the client.
+/// Chunks that wait for the client.
 const CHUNKS_BUFFERED: usize = 2;
 
 const NAMES: &[&str] =
     &["id", "email", "reason", "source", "email_id", "smtp_code", "enhanced_code", "note", "expires_at", "created_at"];
 
-/// Which suppressions.
+/// The query of `GET /suppressions/export`.
 #[derive(Debug)]
 pub struct ExportSuppressions(SuppressionQuery);
 
@@ -46,7 +46,7 @@ impl FromRequest for ExportSuppressions {
     }
 }
 
-/// The list, as it is made.
+/// The CSV response: its first chunk, and the stream of the others.
 #[derive(Debug)]
 pub struct SuppressionsCsv {
     beginning: Bytes,
@@ -57,7 +57,7 @@ impl IntoResponse for SuppressionsCsv {
     const MEDIA_TYPE: &'static str = "text/csv; charset=utf-8";
 
     fn describe(_: &mut Schemas) -> Value {
-        let description = format!("A line of names, {}, and one for each suppression", NAMES.join(", "));
+        let description = format!("A header line, {}, and a line for each suppression", NAMES.join(", "));
         json!({"type": "string", "description": description})
     }
 
@@ -97,28 +97,28 @@ pub async fn export(
         found.iter().for_each(|suppression| write_row(&mut beginning, suppression));
         return Ok(SuppressionsCsv { beginning: beginning.into(), stream: None });
     }
-    // The first piece decides whether there is an answer at all.
+    // The first chunk is read before the response begins, so an unreadable store is still answered 503.
     let SuppressionPage { suppressions, next } =
         store::suppression::list(room.intake.store(), account, &filter, None, CHUNK_ROWS).await?;
     suppressions.iter().for_each(|suppression| write_row(&mut beginning, suppression));
     let more = next.map(|next| {
         let (pieces, more) = mpsc::channel(CHUNKS_BUFFERED);
-        let hall = room.intake.clone();
-        room.tasks.spawn(async move { stream_rest(&hall, account, (&filter, next), &pieces).await });
+        let intake = room.intake.clone();
+        room.tasks.spawn(async move { stream_rest(&intake, account, (&filter, next), &pieces).await });
         more
     });
     Ok(SuppressionsCsv { beginning: beginning.into(), stream: more })
 }
 
-/// Goes on until there are no more, or nobody reads.
+/// Sends the remaining chunks until the list ends or the client disconnects.
 async fn stream_rest(
-    hall: &Intake,
+    intake: &Intake,
     account: AccountId,
     (filter, mut next): (&SuppressionFilter, SuppressionId),
     pieces: &mpsc::Sender<Result<Bytes, BodyStreamError>>,
 ) {
     loop {
-        let piece = match store::suppression::list(hall.store(), account, filter, Some(next), CHUNK_ROWS).await {
+        let piece = match store::suppression::list(intake.store(), account, filter, Some(next), CHUNK_ROWS).await {
             Ok(listed) => {
                 let mut piece = String::new();
                 listed.suppressions.iter().for_each(|suppression| write_row(&mut piece, suppression));
@@ -130,7 +130,7 @@ async fn stream_rest(
                 continue;
             }
             Err(error) => {
-                tracing::error!(%error, "an export broke off");
+                tracing::error!(%error, "suppression export aborted: the store cannot be read");
                 Err(BodyStreamError)
             }
         };
@@ -139,8 +139,8 @@ async fn stream_rest(
     }
 }
 
-/// Every cell is guarded against being computed, the address too: it may begin with `+`, `-` or `=` (RFC 5321 4.1.2). An
-/// import takes the guard away again.
+/// Every cell is guarded against formula injection, also the address: it may begin with `+`, `-` or `=` (RFC 5321
+/// 4.1.2). The import removes the guard.
 fn write_row(out: &mut String, suppression: &Suppression) {
     let detail = suppression.detail.as_ref();
     let or_empty = |value: Option<String>| CsvCell::from_display(value.unwrap_or_default());

@@ -1,8 +1,8 @@
-//! `POST /suppressions/import`: hands in a list in CSV, which is read in the background; `GET
-//! /suppressions/import/{id}` tells how far it is.
+//! `POST /suppressions/import`: accepts a CSV list, which is imported in the background; `GET
+//! /suppressions/import/{id}` returns the progress.
 //!
-//! The list is looked at when it comes in (is there a column of addresses?) and kept on disk until it is
-//! read to its end: a restart goes on where it was. See `mail/src/import.rs` for the lists that are known.
+//! The request checks that the list has a column of addresses. The list is stored until it is read to its end, so an
+//! import resumes after a restart. `mail/src/import.rs` lists the known formats.
 
 use std::sync::Arc;
 
@@ -17,23 +17,23 @@ use store::access::Tenant;
 use store::engine::Batch;
 
 use super::commit_error_problem;
-use crate::call::{FromRequest, Media, Request, RequestSpec};
 use crate::emails::view::JsonTimestamp;
 use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::handler::{FromRequest, Media, Request, RequestSpec};
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
-/// A list of some half a million addresses.
+/// Longest list in bytes: about half a million addresses.
 const BODY_BYTES_MAX: usize = 16 << 20;
-/// Lists of one account that wait or are read.
+/// Most unfinished imports of one account.
 const UNFINISHED_IMPORTS_MAX: usize = 10;
-/// Imports of one account that are remembered.
+/// Most imports of one account that are retained.
 const IMPORTS_KEPT_MAX: usize = 100;
 
 const NAMES: FieldNames = FieldNames { known: &[("csv", "csv")], foreign: &[] };
 
-/// A list.
+/// A checked list.
 #[derive(Debug)]
 pub struct ImportSuppressions {
     text: Bytes,
@@ -46,8 +46,8 @@ impl FromRequest for ImportSuppressions {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("ImportSuppressions", |_| {
-            let csv = schema::string("The list: a column of addresses, with or without a line of names");
-            schema::object("A list; or send it as `text/csv`", [("csv", csv)])
+            let csv = schema::string("The list: CSV with a column of addresses, with or without a header line");
+            schema::object("A CSV list; it may also be sent as `text/csv`", [("csv", csv)])
         });
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
@@ -75,14 +75,13 @@ fn csv_field(call: &Request) -> Result<Bytes, Problem> {
     Err(notes.errors.into())
 }
 
-/// A line that could not be used.
+/// An invalid line of the list.
 #[derive(Debug, Serialize)]
 struct BadLineView {
     line: u64,
     message: String,
 }
 
-/// An import.
 #[derive(Debug, Serialize)]
 struct ImportView {
     id: ImportId,
@@ -93,7 +92,6 @@ struct ImportView {
     completed_at: Option<JsonTimestamp>,
 }
 
-/// An import by itself.
 #[derive(Debug, Serialize)]
 pub struct ImportResponse {
     import: ImportView,
@@ -119,32 +117,32 @@ impl ToSchema for ImportResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.component("OneImport", |_| {
             let counts = schema::object(
-                "What it has come to so far",
+                "Progress",
                 [
                     ("total", schema::count("Records in the list")),
                     ("processed", schema::count("Records read so far")),
-                    ("created", schema::count("Addresses that were suppressed by them")),
-                    ("exists", schema::count("Addresses that were suppressed already")),
-                    ("invalid", schema::count("Records that say nothing that can be used")),
-                    ("refused", schema::count("Records that the plan has no room for")),
+                    ("created", schema::count("Suppressions created")),
+                    ("exists", schema::count("Addresses that were already suppressed")),
+                    ("invalid", schema::count("Invalid records")),
+                    ("refused", schema::count("Records refused because the plan's quota is used up")),
                 ],
             );
             let error = schema::object(
-                "A line that could not be used",
-                [("line", schema::count("Its number, from 1")), ("message", schema::string("Why"))],
+                "An invalid line",
+                [("line", schema::count("Line number, from 1")), ("message", schema::string("The error message"))],
             );
             let import = schema::object(
-                "A list that is being imported",
+                "An import of suppressions",
                 [
-                    ("id", schema::string("`imp_…`")),
-                    ("status", schema::string_enum(&["queued", "running", "completed", "failed"], "How far it is")),
+                    ("id", schema::string("Id (`imp_…`)")),
+                    ("status", schema::string_enum(&["queued", "running", "completed", "failed"], "Status")),
                     ("counts", counts),
-                    ("errors", schema::list(error, "The first lines that could not be used")),
-                    ("created_at", schema::time("When it was handed in")),
-                    ("completed_at", schema::nullable_time("When it was done")),
+                    ("errors", schema::list(error, "The first invalid lines")),
+                    ("created_at", schema::time("Time of the request")),
+                    ("completed_at", schema::nullable_time("Time of completion")),
                 ],
             );
-            schema::object("An import", [("import", import)])
+            schema::object("An import of suppressions", [("import", import)])
         })
     }
 }
@@ -152,12 +150,14 @@ impl ToSchema for ImportResponse {
 /// `POST /suppressions/import`.
 ///
 /// # Errors
-/// What is wrong with the list; too many lists wait; the store cannot be used.
+/// The list is invalid; too many imports are unfinished; the store cannot be read or written.
 pub async fn start(room: Arc<AppState>, tenant: Tenant, list: ImportSuppressions) -> Result<ImportResponse, Problem> {
     let ImportSuppressions { text, total } = list;
     let (store, account, now) = (room.intake.store(), tenant.account().id, room.intake.clock().now());
-    if store::import::list_open(store, Some(account), UNFINISHED_IMPORTS_MAX).await?.len() == UNFINISHED_IMPORTS_MAX {
-        let text = format!("{UNFINISHED_IMPORTS_MAX} imports are not done yet; wait for one of them");
+    if store::suppression_import::list_open(store, Some(account), UNFINISHED_IMPORTS_MAX).await?.len()
+        == UNFINISHED_IMPORTS_MAX
+    {
+        let text = format!("{UNFINISHED_IMPORTS_MAX} imports are not finished; wait for one of them");
         return Err(Problem::new(ErrorCode::CONFLICT, text));
     }
     let import = SuppressionImport {
@@ -171,14 +171,13 @@ pub async fn start(room: Arc<AppState>, tenant: Tenant, list: ImportSuppressions
         completed_at: None,
     };
     let mut batch = Batch::intake();
-    store::import::create(&mut batch, &import, text.into());
-    store::import::purge_oldest(store, &mut batch, account, IMPORTS_KEPT_MAX).await?;
+    store::suppression_import::create(&mut batch, &import, text.into());
+    store::suppression_import::purge_oldest(store, &mut batch, account, IMPORTS_KEPT_MAX).await?;
     store.commit(batch).await.map_err(commit_error_problem)?;
     room.intake.notify_suppression_import();
     Ok(ImportResponse::from_import(&import))
 }
 
-/// An import's id, from the path.
 #[derive(Debug, Clone, Copy)]
 pub struct ImportPath(ImportId);
 
@@ -198,9 +197,9 @@ impl FromRequest for ImportPath {
 /// `GET /suppressions/import/{id}`.
 ///
 /// # Errors
-/// No such import; the store cannot be read.
+/// The import does not exist; the store cannot be read.
 pub async fn get(room: Arc<AppState>, tenant: Tenant, ImportPath(id): ImportPath) -> Result<ImportResponse, Problem> {
-    let found = store::import::get(room.intake.store(), tenant.account().id, id).await?;
+    let found = store::suppression_import::get(room.intake.store(), tenant.account().id, id).await?;
     let found = found.ok_or_else(|| Problem::not_found("import"))?;
     Ok(ImportResponse::from_import(&found.import))
 }

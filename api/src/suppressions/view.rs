@@ -1,4 +1,4 @@
-//! Suppressions as clients see them.
+//! JSON views of suppressions.
 
 use mail::id::{EmailId, SuppressionId};
 use mail::reply::Enhanced;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::emails::view::JsonTimestamp;
 use crate::schema::{self, Schemas, ToSchema};
 
-/// What the destination said.
+/// The SMTP reply or DSN that caused a suppression.
 #[derive(Debug, Serialize)]
 pub struct SuppressionDetailView {
     smtp_code: Option<u16>,
@@ -17,7 +17,6 @@ pub struct SuppressionDetailView {
     diagnostic: String,
 }
 
-/// A suppression.
 #[derive(Debug, Serialize)]
 pub struct SuppressionView {
     id: SuppressionId,
@@ -32,7 +31,6 @@ pub struct SuppressionView {
 }
 
 impl SuppressionView {
-    /// What is shown of a suppression.
     #[must_use]
     pub fn from_suppression(suppression: &Suppression) -> Self {
         Self {
@@ -53,12 +51,12 @@ impl SuppressionView {
     }
 }
 
-/// The words of the reasons.
+/// All reasons, for schemas and error messages.
 pub(super) fn reason_words() -> Vec<&'static str> {
     SuppressionReason::ALL.iter().map(|reason| reason.word()).collect()
 }
 
-/// The words of the sources.
+/// All sources, for schemas and error messages.
 pub(super) fn source_words() -> Vec<&'static str> {
     SuppressionSource::ALL.iter().map(|source| source.word()).collect()
 }
@@ -67,31 +65,29 @@ impl ToSchema for SuppressionView {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.component("Suppression", |_| {
             let mut detail = schema::object(
-                "What the destination said",
+                "The reply of the remote host",
                 [
-                    ("smtp_code", schema::nullable_count("The reply code")),
-                    ("enhanced_code", schema::nullable_string("The enhanced status code (RFC 3463)")),
-                    ("diagnostic", schema::string("In its words")),
+                    ("smtp_code", schema::nullable_count("SMTP reply code")),
+                    ("enhanced_code", schema::nullable_string("Enhanced status code (RFC 3463)")),
+                    ("diagnostic", schema::string("Text of the reply")),
                 ],
             );
             detail["type"] = json!(["object", "null"]);
             schema::object(
-                "Somebody to whom nothing is sent",
+                "A suppressed address or domain",
                 [
-                    ("id", schema::string("`sup_…`")),
+                    ("id", schema::string("Id (`sup_…`)")),
                     (
                         "email",
-                        schema::string(
-                            "The address in lower case, as it is compared; or `@domain.tld` for all of a domain's",
-                        ),
+                        schema::string("The address in lower case, as compared; or `@domain.tld` for a whole domain"),
                     ),
-                    ("reason", schema::string_enum(&reason_words(), "Why")),
-                    ("source", schema::string_enum(&source_words(), "Who said so")),
-                    ("email_id", schema::nullable_string("The email that it came of")),
+                    ("reason", schema::string_enum(&reason_words(), "Reason")),
+                    ("source", schema::string_enum(&source_words(), "Source")),
+                    ("email_id", schema::nullable_string("The email that caused it")),
                     ("detail", detail),
-                    ("note", schema::nullable_string("What was noted")),
-                    ("expires_at", schema::nullable_time("When it ends; null is never")),
-                    ("created_at", schema::time("When it began")),
+                    ("note", schema::nullable_string("Note")),
+                    ("expires_at", schema::nullable_time("Expiry; null means never")),
+                    ("created_at", schema::time("Time of creation")),
                 ],
             )
         })
@@ -101,11 +97,10 @@ impl ToSchema for SuppressionView {
 /// A page of suppressions.
 #[derive(Debug, Serialize)]
 pub struct SuppressionList {
-    /// The suppressions, newest first.
+    /// Newest first.
     pub suppressions: Vec<SuppressionView>,
-    /// Whether there are more.
+    /// True if there are more entries.
     pub has_more: bool,
-    /// Where they begin.
     pub next_cursor: Option<String>,
 }
 
@@ -116,14 +111,12 @@ impl ToSchema for SuppressionList {
     }
 }
 
-/// A suppression by itself.
 #[derive(Debug, Serialize)]
 pub struct SuppressionResponse {
     suppression: SuppressionView,
 }
 
 impl SuppressionResponse {
-    /// What is shown of a suppression.
     #[must_use]
     pub fn from_suppression(suppression: &Suppression) -> Self {
         Self { suppression: SuppressionView::from_suppression(suppression) }

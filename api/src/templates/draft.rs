@@ -1,12 +1,12 @@
-//! What a client says of a template: the bodies of `POST` and `PATCH /templates`, and of a duplication.
+//! Request bodies of `POST` and `PATCH /templates`, and of a duplication.
 //!
-//! Markup is read where it comes in; a part that cannot be read is told with its line and column.
+//! Markup is parsed on input; a syntax error is reported with its line and column.
 
 use jiff::Timestamp;
 use mail::address::Mailbox;
 use mail::email::Category;
 use mail::id::{AccountId, TemplateId};
-use mail::number;
+use mail::raw_number;
 use mail::suppression::{OPTIONAL_CATEGORIES, category_word};
 use mail::template::{
     FALLBACKS_BYTES_MAX, MARKUP_BYTES_MAX, NAME_BYTES_MAX, PREHEADER_BYTES_MAX, ParsedTemplate, SUBJECT_BYTES_MAX,
@@ -18,15 +18,15 @@ use serde_json::{Value, json};
 
 use super::TemplatePath;
 use super::view::variable_schema;
-use crate::call::{FromRequest, Media, Request, RequestSpec};
-use crate::emails::labels::read_category;
 use crate::emails::recipients::{read_author, read_reply_to};
+use crate::emails::tags_and_headers::read_category;
 use crate::emails::template::parse_version;
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use crate::handler::{FromRequest, Media, Request, RequestSpec};
 use crate::problem::{ErrorCode, Problem};
 use crate::schema::{self, Schemas};
 
-/// Both bodies, at twice their size in JSON, and the rest.
+/// Longest body: both bodies at twice their size in JSON, and the other fields.
 pub const REQUEST_BYTES_MAX: usize = 4 * MARKUP_BYTES_MAX + (256 << 10);
 
 const NAMES: FieldNames = FieldNames {
@@ -79,7 +79,7 @@ const VARIABLE_NAMES: FieldNames = FieldNames {
     foreign: &[("Key", "key"), ("Type", "type")],
 };
 
-/// A change of a template: what was said of each part. Null takes a part away.
+/// A change of a template: `None` leaves a field as it is, `Some(None)` (JSON null) removes it.
 #[derive(Debug, Default)]
 struct TemplateEdit {
     name: Option<String>,
@@ -120,7 +120,7 @@ impl TemplateEdit {
         }
     }
 
-    /// Reads the markup of what was given, and says what of it cannot be read.
+    /// Parses the given markup, and adds its errors with line and column.
     fn check_markup(&self, notes: &mut FieldDiagnostics) -> Vec<Value> {
         let part = |part: &Option<Option<String>>| part.clone().flatten();
         let settings =
@@ -136,7 +136,7 @@ impl TemplateEdit {
             .collect()
     }
 
-    /// What is said when managed unsubscribe was switched off where it cannot be (email-api.md "Template
+    /// The warning when managed unsubscribe is switched off for a category that requires it (email-api.md "Template
     /// categories").
     fn unsubscribe_warning(&self, category: Category) -> Option<String> {
         let overruled = self.unsubscribe_enabled == Some(false) && OPTIONAL_CATEGORIES.contains(&category);
@@ -177,7 +177,7 @@ fn is_present(given: &ObjectFields<'_>, name: &str) -> bool {
     given.fields().iter().any(|(n, _)| *n == name)
 }
 
-/// What was said of a field: nothing, null, or a value that will do.
+/// `None` for a missing or invalid field, `Some(None)` for null, else the parsed value.
 fn read_nullable<T>(
     given: &ObjectFields<'_>,
     name: &str,
@@ -258,7 +258,7 @@ fn read_variable(given: &ObjectFields<'_>, place: &str, notes: &mut FieldDiagnos
     });
     let required = given.value("required").map(fields::parse_bool).transpose();
     let fallback = given.value("fallback_value").map(|value| {
-        let value = number::parse(value.get()).map_err(|_| "cannot be read".to_owned())?;
+        let value = raw_number::parse(value.get()).map_err(|_| "cannot be parsed".to_owned())?;
         match &kind {
             Ok(kind) if !kind.accepts(&value) => Err(format!("must be {}", kind.phrase())),
             _ => Ok(value),
@@ -278,7 +278,7 @@ fn read_variable(given: &ObjectFields<'_>, place: &str, notes: &mut FieldDiagnos
     }
 }
 
-/// All that is wrong, with the place of what cannot be read in the markup.
+/// All errors, with the position of the first syntax error and all syntax errors in `markup`.
 fn validation_problem(notes: FieldDiagnostics, markup: &[Value]) -> Problem {
     let problem = Problem::from(notes.errors);
     match markup.first() {
@@ -290,17 +290,17 @@ fn validation_problem(notes: FieldDiagnostics, markup: &[Value]) -> Problem {
     }
 }
 
-/// A template to be made.
+/// The request body of `POST /templates`.
 #[derive(Debug)]
 pub struct CreateTemplate {
     name: String,
     edit: TemplateEdit,
-    /// What was ignored.
+    /// Warnings about ignored fields.
     pub warnings: Vec<String>,
 }
 
 impl CreateTemplate {
-    /// The template.
+    /// Builds the template.
     #[must_use]
     pub fn build(&self, id: TemplateId, account: AccountId, now: Timestamp) -> (Template, TemplateBodies) {
         let (mut draft, mut bodies) = (blank_settings(), TemplateBodies::default());
@@ -337,12 +337,12 @@ impl FromRequest for CreateTemplate {
         let edit = TemplateEdit::read(&given, &mut notes);
         for name in ["status", "if_version"] {
             if is_present(&given, name) {
-                notes.warn(format!("`{name}` means nothing for a new template and was ignored"));
+                notes.warn(format!("`{name}` has no effect on a new template and was ignored"));
             }
         }
         let overruled = edit.unsubscribe_warning(edit.category.unwrap_or_default());
         overruled.into_iter().for_each(|text| notes.warn(text));
-        // A template that has a name for programs needs no other.
+        // Without a name the alias becomes the name.
         let name = edit.name.clone().or_else(|| edit.alias.clone().flatten());
         if name.is_none() && !given.is_present_or_misnamed("name") && !given.is_present_or_misnamed("alias") {
             notes.errors.add("name", "is required");
@@ -355,21 +355,21 @@ impl FromRequest for CreateTemplate {
     }
 }
 
-/// A change of a template.
+/// The request body of `PATCH /templates/{id_or_alias}`.
 #[derive(Debug)]
 pub struct UpdateTemplate {
     edit: TemplateEdit,
     status: Option<TemplateStatus>,
     if_version: Option<u32>,
-    /// What was ignored.
+    /// Warnings about ignored fields.
     pub warnings: Vec<String>,
 }
 
 impl UpdateTemplate {
-    /// Is it the draft that the client saw?
+    /// Checks that the draft still has the version that the client has seen.
     ///
     /// # Errors
-    /// 409 `conflict`.
+    /// 409 `conflict` when `if_version` does not match.
     pub fn check_version(&self, seen: &Template) -> Result<(), Problem> {
         match self.if_version {
             Some(wanted) if wanted != seen.draft_version => {
@@ -380,16 +380,16 @@ impl UpdateTemplate {
         }
     }
 
-    /// What was asked and is otherwise after the change.
+    /// The warning about a setting that was not applied.
     #[must_use]
     pub fn unsubscribe_warning(&self, after: &Template) -> Option<String> {
         self.edit.unsubscribe_warning(after.draft.category)
     }
 
-    /// The template as it is after the change.
+    /// Applies the change.
     ///
     /// # Errors
-    /// A status that it cannot have.
+    /// The requested status is not possible.
     pub fn apply(
         &self,
         before: &Template,
@@ -408,8 +408,8 @@ impl UpdateTemplate {
             after.archived = status == TemplateStatus::Archived;
             if after.status() != status {
                 let text = match status {
-                    TemplateStatus::Published => "comes by POST /templates/{id}/publish",
-                    _ => "cannot go back to draft: it was published; archive it instead",
+                    TemplateStatus::Published => "is set by POST /templates/{id}/publish",
+                    _ => "cannot become draft again after it was published; archive it instead",
                 };
                 return Err(Problem::field("status", text));
             }
@@ -425,12 +425,12 @@ impl FromRequest for (TemplatePath, UpdateTemplate) {
         let variable = variable_schema(schemas);
         let body = schemas.component("TemplateChange", |_| {
             let mut change = draft_schema(variable);
-            change["description"] = json!("What is to be changed; null takes a part away");
+            change["description"] = json!("The fields to change; null removes a field");
             change["properties"]["status"] =
-                schema::string_enum(TemplateStatus::WORDS, "`archived`, or back to what it was before that");
+                schema::string_enum(TemplateStatus::WORDS, "`archived`, or the status before archiving");
             change["properties"]["if_version"] = json!({
                 "type": "integer", "minimum": 1,
-                "description": "The `draft_version` that was seen: 409 if it is another by now",
+                "description": "The `draft_version` that the client has seen: 409 if it has changed",
             });
             change
         });
@@ -443,7 +443,7 @@ impl FromRequest for (TemplatePath, UpdateTemplate) {
         let given = ObjectFields::from_object(fields::parse_body(&call.body)?, &NAMES, "", &mut notes);
         let edit = TemplateEdit::read(&given, &mut notes);
         if is_present(&given, "name") && given.value("name").is_none() {
-            notes.errors.add("name", "cannot be taken away");
+            notes.errors.add("name", "cannot be removed");
         }
         let status = read_nullable(&given, "status", &mut notes, |value| {
             let word = fields::parse_text(value)?;
@@ -461,14 +461,14 @@ impl FromRequest for (TemplatePath, UpdateTemplate) {
     }
 }
 
-/// A copy to be made of a template.
+/// The request body of a duplication.
 #[derive(Debug)]
 pub struct DuplicateTemplate {
-    /// What it is called; something like the original when nothing is said.
+    /// The name; generated from the original's name if `None`.
     pub name: Option<String>,
-    /// Its alias; none when nothing is said.
+    /// The alias; the copy has none if `None`.
     pub alias: Option<String>,
-    /// What was ignored.
+    /// Warnings about ignored fields.
     pub warnings: Vec<String>,
 }
 
@@ -484,8 +484,8 @@ impl FromRequest for (TemplatePath, DuplicateTemplate) {
             "The copy",
             &[],
             [
-                ("name", schema::string("Its name; `… (copy)` if none is given")),
-                ("alias", schema::string("Its alias; none if none is given")),
+                ("name", schema::string("Name; default: `… (copy)`")),
+                ("alias", schema::string("Alias; none by default")),
             ],
         );
         let parameters = vec![TemplatePath::parameter()];
@@ -507,11 +507,11 @@ impl FromRequest for (TemplatePath, DuplicateTemplate) {
 fn draft_schema(variable: Value) -> Value {
     let markup = |description: &str| json!({"type": ["string", "null"], "maxLength": MARKUP_BYTES_MAX, "description": description});
     let mailboxes = json!({
-        "description": "Where answers go, unless the send request says",
+        "description": "Default `Reply-To`, unless the send request has one",
         "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"type": "null"}],
     });
     let author = json!({
-        "description": "The author, unless the send request names one: `Ada <ada@example.com>` or an object",
+        "description": "Default author, unless the send request has one: `Ada <ada@example.com>` or an object",
         "oneOf": [{"type": "string"}, {"type": "null"}, schema::object_with(
             "An address and a display name",
             &["email"],
@@ -519,28 +519,28 @@ fn draft_schema(variable: Value) -> Value {
         )],
     });
     schema::object_with(
-        "A template: `name` or `alias` at least. Markup is Handlebars: `{{a.b}}` (escaped in HTML), `{{{raw}}}`, \
+        "A template; `name` or `alias` is required. Markup is Handlebars: `{{a.b}}` (escaped in HTML), `{{{raw}}}`, \
          `{{#if}}`, `{{#unless}}`, `{{#each}}`, `{{#with}}`",
         &[],
         [
             (
                 "name",
-                json!({"type": "string", "maxLength": NAME_BYTES_MAX, "description": "Its name, once in an account"}),
+                json!({"type": "string", "maxLength": NAME_BYTES_MAX, "description": "Name, unique in the account"}),
             ),
-            ("alias", schema::nullable_string("Its name for programs, once in an account")),
-            ("category", schema::string_enum(Category::WORDS, "What it is for")),
+            ("alias", schema::nullable_string("Name for API calls, unique in the account")),
+            ("category", schema::string_enum(Category::WORDS, "Category")),
             ("unsubscribe_enabled", schema::boolean("Managed unsubscribe; always on for product and newsletter")),
             ("from", author),
             ("reply_to", mailboxes),
             ("subject", schema::nullable_string("Markup of the subject")),
-            ("preheader", schema::nullable_string("Markup of the line that mail programs show behind the subject")),
+            ("preheader", schema::nullable_string("Markup of the preview line after the subject")),
             ("html", markup("Markup of the HTML body")),
             ("text", markup("Markup of the plain-text body")),
             (
                 "variables",
                 json!({
                     "type": "array", "maxItems": VARIABLES_MAX, "items": variable,
-                    "description": "What is known of its variables; those not named here are required",
+                    "description": "Declared variables; undeclared ones are required",
                 }),
             ),
         ],

@@ -1,7 +1,7 @@
-//! What a template comes to: shown (`preview`), or sent to be looked at (`test-send`).
+//! Rendering a template: in the response (`preview`), or as a test email (`test-send`).
 //!
-//! A preview renders what it can, leaves the tags of missing variables to be seen, and says all that it
-//! knows; a test is sent as any email is, and refused as any email is.
+//! A preview renders what it can, leaves the tags of missing variables visible, and returns warnings. A test email
+//! passes the same checks as any other email.
 
 use std::sync::Arc;
 
@@ -17,23 +17,23 @@ use serde_json::{Map, Value, json};
 use store::access::Tenant;
 
 use super::{TemplatePath, find, find_with_bodies, render_error_problem};
-use crate::call::{FromRequest, Media, Request, RequestSpec};
 use crate::emails::recipients::{RecipientLists, read_author, read_recipients};
 use crate::emails::send::SendResponse;
 use crate::emails::send_idempotent;
 use crate::emails::template::{parse_variables, parse_version, variables_schema};
 use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
+use crate::handler::{FromRequest, Media, Request, RequestSpec};
 use crate::idempotency::IdempotentResponse;
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
 
-/// Gmail shows so much of a message's HTML and cuts the rest off.
+/// Gmail clips a message whose HTML is longer than this.
 const GMAIL_BYTES_MAX: usize = 102 << 10;
-/// Variables, and some addresses.
+/// Longest body: the variables, and some addresses.
 const REQUEST_BYTES_MAX: usize = 2 * VARIABLES_BYTES_MAX + (256 << 10);
 
-/// What is to be rendered: the draft, or a version; and with what.
+/// The draft or version to render, and its variables.
 #[derive(Debug)]
 struct RenderRequest {
     variables: Value,
@@ -52,7 +52,7 @@ impl RenderRequest {
         Self { variables: Value::Object(variables.unwrap_or_default()), version: version.unwrap_or_default() }
     }
 
-    /// Reads the markup and works with it, in a thread that may take its time.
+    /// Loads and parses the template, and runs `work` on a blocking thread.
     async fn render_blocking<T: Send + 'static>(
         self,
         room: &AppState,
@@ -74,10 +74,10 @@ impl RenderRequest {
             }
         };
         let done = tokio::task::spawn_blocking(move || {
-            // It was read before it was stored.
+            // The markup was checked before it was stored, so this is a fault of the service.
             let program = ParsedTemplate::compile(&settings, &bodies).map_err(|errors| {
                 let first = errors.first().map(|(part, error)| format!("{part}: {error}"));
-                Problem::internal(format!("a stored template cannot be read: {}", first.unwrap_or_default()))
+                Problem::internal(format!("a stored template cannot be parsed: {}", first.unwrap_or_default()))
             })?;
             Ok(work(&program, &self.variables))
         });
@@ -87,13 +87,13 @@ impl RenderRequest {
 
 fn rendering_schema() -> [(&'static str, Value); 2] {
     let version = json!({
-        "description": "Which; the draft if nothing is said",
+        "description": "The version to render; default: the draft",
         "oneOf": [{"const": "draft"}, {"type": "integer", "minimum": 1}],
     });
     [("variables", variables_schema()), ("version", version)]
 }
 
-/// A preview that is asked for.
+/// The request body of a preview.
 #[derive(Debug)]
 pub struct PreviewTemplate(RenderRequest, Vec<String>);
 
@@ -102,7 +102,7 @@ impl FromRequest for (TemplatePath, PreviewTemplate) {
     const MEDIA: Media = Media::OptionalJson;
 
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let body = schema::object_with("What is to be shown", &[], rendering_schema());
+        let body = schema::object_with("The variables and version to render", &[], rendering_schema());
         let parameters = vec![TemplatePath::parameter()];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
@@ -122,7 +122,7 @@ impl FromRequest for (TemplatePath, PreviewTemplate) {
     }
 }
 
-/// What a template comes to.
+/// The rendered template, with warnings.
 #[derive(Debug, Serialize)]
 pub struct PreviewResponse {
     subject: Option<String>,
@@ -130,7 +130,7 @@ pub struct PreviewResponse {
     text: Option<String>,
     missing_variables: Vec<String>,
     unused_variables: Vec<String>,
-    #[serde(serialize_with = "mail::number::serialize")]
+    #[serde(serialize_with = "mail::raw_number::serialize")]
     suggested_variables: Value,
     warnings: Vec<String>,
     size_bytes: usize,
@@ -166,25 +166,25 @@ impl PreviewResponse {
     }
 }
 
-/// What those who know mail would say.
+/// Warnings about deliverability.
 fn content_warnings(program: &ParsedTemplate, rendered: &RenderedTemplate) -> Vec<String> {
     let mut advice = Vec::new();
     let settings = program.settings();
     let html_bytes = rendered.html.as_ref().map_or(0, String::len);
     if html_bytes > GMAIL_BYTES_MAX {
-        advice.push(format!("The HTML has {html_bytes} bytes: Gmail cuts a message off after 102 KB"));
+        advice.push(format!("The HTML has {html_bytes} bytes: Gmail clips messages after 102 KB"));
     }
     if rendered.subject.as_ref().is_none_or(String::is_empty) {
-        advice.push("There is no subject: every send must give one".to_owned());
+        advice.push("The template has no subject: every send must set one".to_owned());
     }
     if rendered.html.is_none() && rendered.text.is_none() {
-        advice.push("There is neither html nor text: it cannot be published".to_owned());
+        advice.push("The template has neither html nor text: it cannot be published".to_owned());
     } else if rendered.text.is_none() {
-        advice.push("There is no text: some mail programs and filters look for one".to_owned());
+        advice.push("The template has no text: some mail programs and filters expect one".to_owned());
     }
     match (settings.has_managed_unsubscribe(), program.has_unsubscribe_url()) {
         (true, false) => advice.push(format!(
-            "Managed unsubscribe is on, and no `{{{{{UNSUBSCRIBE_URL}}}}}` is in it: only the header offers it"
+            "Managed unsubscribe is on, but the template has no `{{{{{UNSUBSCRIBE_URL}}}}}`: only the header offers it"
         )),
         (false, true) if settings.category == Category::Transactional => advice.push(format!(
             "`{{{{{UNSUBSCRIBE_URL}}}}}` is filled in only when managed unsubscribe is on: set `unsubscribe_enabled`"
@@ -197,7 +197,7 @@ fn content_warnings(program: &ParsedTemplate, rendered: &RenderedTemplate) -> Ve
 /// `POST /templates/{id_or_alias}/preview`.
 ///
 /// # Errors
-/// No such template or version.
+/// The template or version does not exist.
 pub async fn preview(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -208,7 +208,7 @@ pub async fn preview(
     Ok(PreviewResponse { warnings, ..preview })
 }
 
-/// A test that is to be sent.
+/// The request body of a test send.
 #[derive(Debug)]
 pub struct SendTestTemplate {
     rendering: RenderRequest,
@@ -222,12 +222,12 @@ impl FromRequest for (TemplatePath, SendTestTemplate) {
 
     fn describe(_: &mut Schemas) -> RequestSpec {
         let to = json!({
-            "description": "To whom: an address or a list",
+            "description": "Recipients: an address or a list",
             "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
         });
         let [variables, version] = rendering_schema();
-        let from = ("from", schema::string("The author; the template's if none is given"));
-        let body = schema::object_with("A test", &["to"], [("to", to), from, variables, version]);
+        let from = ("from", schema::string("Author; default: the template's"));
+        let body = schema::object_with("A test email", &["to"], [("to", to), from, variables, version]);
         let parameters = vec![TemplatePath::parameter()];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
@@ -253,14 +253,14 @@ impl FromRequest for (TemplatePath, SendTestTemplate) {
 /// `POST /templates/{id_or_alias}/test-send`.
 ///
 /// # Errors
-/// No such template or version; it cannot be rendered with these variables; what the hall refuses.
+/// The template or version does not exist, or cannot be rendered with these variables; the intake refuses the email.
 pub async fn send_test(
     room: Arc<AppState>,
     tenant: Tenant,
     (TemplatePath(key), test): (TemplatePath, SendTestTemplate),
 ) -> Result<IdempotentResponse<SendResponse>, Problem> {
     let draft = build_test_draft(&room, &tenant, (key, test));
-    // It takes no key.
+    // This operation has no idempotency key.
     send_idempotent(&room, &tenant, (IdempotencyScope::Send, None), draft).await
 }
 
@@ -275,7 +275,7 @@ async fn build_test_draft(
     };
     let outcome = rendering.render_blocking(room, tenant, &key, work).await?;
     let (rendered, settings) = outcome.map_err(|error| render_error_problem(&error))?;
-    let needed = |name: &str| Problem::field(name, "is needed: the template has none");
+    let needed = |name: &str| Problem::field(name, "is required: the template has none");
     let from = from.or(settings.from).ok_or_else(|| needed("from"))?;
     let subject = rendered.subject.filter(|subject| !subject.is_empty()).ok_or_else(|| needed("subject"))?;
     if rendered.html.is_none() && rendered.text.is_none() {
@@ -312,16 +312,19 @@ impl ToSchema for PreviewResponse {
         schemas.component("TemplatePreview", |_| {
             let names = |description: &str| schema::list(json!({"type": "string"}), description);
             schema::object(
-                "What a template comes to",
+                "The rendered template",
                 [
                     ("subject", schema::nullable_string("The subject")),
                     ("html", schema::nullable_string("The HTML body; tags of missing variables stay")),
                     ("text", schema::nullable_string("The plain-text body")),
-                    ("missing_variables", names("Variables without which nothing is sent")),
-                    ("unused_variables", names("Variables, given or declared, that the template does not use")),
-                    ("suggested_variables", json!({"type": "object", "description": "Variables that would do"})),
-                    ("warnings", names("What ought to be looked at")),
-                    ("size_bytes", schema::count("Bytes of both bodies")),
+                    ("missing_variables", names("Required variables that are missing: a send would be refused")),
+                    ("unused_variables", names("Given or declared variables that the template does not use")),
+                    (
+                        "suggested_variables",
+                        json!({"type": "object", "description": "Example variables for this template"}),
+                    ),
+                    ("warnings", names("Warnings about the content")),
+                    ("size_bytes", schema::count("Size of both bodies in bytes")),
                 ],
             )
         })

@@ -1,4 +1,4 @@
-//! Versions of templates: publish one, look at them, go back to one.
+//! Versions of templates: publish, list, get, roll back.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use super::view::{
     TemplateView,
 };
 use super::{TRIES_MAX, TemplatePath, commit, conflict_problem, find, find_with_bodies, reserve_storage};
-use crate::call::{FromRequest, Media, Request, RequestSpec};
 use crate::emails::template::parse_version;
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
-use crate::page::{self, PageParameters};
+use crate::handler::{FromRequest, Media, Request, RequestSpec};
+use crate::paging::{self, PageParameters};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
 const NUMBER: &str = "number";
-/// A body with a note.
+/// Longest body with a note.
 const NOTE_REQUEST_BYTES_MAX: usize = 16 << 10;
 
-/// A publication: of the draft, or of an earlier version once more.
+/// The fields of a publication or rollback.
 #[derive(Debug)]
 struct PublishFields {
     note: Option<String>,
@@ -46,7 +46,7 @@ impl PublishFields {
         Ok(Self { note: note.filter(|note| !note.is_empty()), version: number, warnings: notes.warnings })
     }
 
-    /// The version that the template `after` has as its latest.
+    /// The new version, with the number and time of `after`.
     fn build_version(&self, tenant: &Tenant, after: PublishedVersion, settings: TemplateSettings) -> TemplateVersion {
         TemplateVersion {
             number: after.version,
@@ -58,7 +58,7 @@ impl PublishFields {
     }
 }
 
-/// The draft is to be published.
+/// The request body of a publication.
 #[derive(Debug)]
 pub struct PublishTemplate(PublishFields);
 
@@ -67,7 +67,7 @@ impl FromRequest for (TemplatePath, PublishTemplate) {
     const MEDIA: Media = Media::OptionalJson;
 
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let note = ("note", schema::string("Why"));
+        let note = ("note", schema::string("Note of the version"));
         optional_body_spec(schema::object_with("A publication", &[], [note]), Self::BODY_BYTES_MAX)
     }
 
@@ -77,7 +77,7 @@ impl FromRequest for (TemplatePath, PublishTemplate) {
     }
 }
 
-/// An earlier version is to be published once more.
+/// The request body of a rollback.
 #[derive(Debug)]
 pub struct RollBackTemplate(PublishFields, u32);
 
@@ -85,9 +85,9 @@ impl FromRequest for (TemplatePath, RollBackTemplate) {
     const BODY_BYTES_MAX: Option<usize> = Some(NOTE_REQUEST_BYTES_MAX);
 
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let number = json!({"type": "integer", "minimum": 1, "description": "The version to go back to"});
-        let fields = [("version", number), ("note", schema::string("Why"))];
-        optional_body_spec(schema::object_with("A way back", &["version"], fields), Self::BODY_BYTES_MAX)
+        let number = json!({"type": "integer", "minimum": 1, "description": "The version to publish again"});
+        let fields = [("version", number), ("note", schema::string("Note of the new version"))];
+        optional_body_spec(schema::object_with("A rollback", &["version"], fields), Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
@@ -108,7 +108,7 @@ fn optional_body_spec(body: Value, body_bytes_max: Option<usize>) -> RequestSpec
 /// `POST /templates/{id_or_alias}/publish`.
 ///
 /// # Errors
-/// No such template; nothing in it to send; the plan includes no more.
+/// The template does not exist or has no body; the plan's quota is used up.
 pub async fn publish(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -117,7 +117,7 @@ pub async fn publish(
     for _ in 0..TRIES_MAX {
         let (before, bodies) = find_with_bodies(&room, &tenant, &key).await?;
         if bodies.is_empty() {
-            return Err(Problem::field("html", "one of html and text is needed to publish a template"));
+            return Err(Problem::field("html", "`html` or `text` is required to publish a template"));
         }
         let reserved = reserve_storage(&room, &tenant, &bodies).await?;
         let now = room.intake.clock().now();
@@ -137,11 +137,11 @@ pub async fn publish(
     Err(conflict_problem())
 }
 
-/// `POST /templates/{id_or_alias}/rollback`: publishes a copy of an earlier version. The draft follows,
-/// unless it has changes that are published nowhere.
+/// `POST /templates/{id_or_alias}/rollback`: publishes a copy of an earlier version. The draft becomes that version
+/// too, unless it has unpublished changes.
 ///
 /// # Errors
-/// No such template or version; the plan includes no more.
+/// The template or version does not exist; the plan's quota is used up.
 pub async fn roll_back(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -179,7 +179,7 @@ pub async fn roll_back(
     Err(conflict_problem())
 }
 
-/// A page of a template's versions.
+/// Parameters of `GET /templates/{id_or_alias}/versions`.
 #[derive(Debug)]
 pub struct ListTemplateVersions(TemplatePath, PageParameters);
 
@@ -198,7 +198,7 @@ impl FromRequest for ListTemplateVersions {
 /// `GET /templates/{id_or_alias}/versions`.
 ///
 /// # Errors
-/// No such template; the cursor is none of this list's.
+/// The template does not exist; the cursor is invalid.
 pub async fn list(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -211,7 +211,7 @@ pub async fn list(
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
     let last = found.last().filter(|_| has_more);
-    let next_cursor = last.map(|version| page::after_template_version(version.number));
+    let next_cursor = last.map(|version| paging::after_template_version(version.number));
     Ok(TemplateVersionList {
         versions: found.iter().map(TemplateVersionView::from_version).collect(),
         has_more,
@@ -219,7 +219,7 @@ pub async fn list(
     })
 }
 
-/// A version of a template, named in the path.
+/// A version of a template in a path.
 #[derive(Debug)]
 pub struct TemplateVersionPath(TemplateKey, Option<u32>);
 
@@ -231,7 +231,7 @@ impl FromRequest for TemplateVersionPath {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let TemplatePath(key) = TemplatePath::from_request(call);
-        // What is no number is the number of nothing; 0 is none either.
+        // Text that is not a positive number is answered 404.
         Ok(Self(key, call.path_parameter(NUMBER).parse().ok().filter(|n| *n > 0)))
     }
 }
@@ -239,7 +239,7 @@ impl FromRequest for TemplateVersionPath {
 /// `GET /templates/{id_or_alias}/versions/{number}`.
 ///
 /// # Errors
-/// No such template or version.
+/// The template or version does not exist.
 pub async fn get(
     room: Arc<AppState>,
     tenant: Tenant,

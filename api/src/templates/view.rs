@@ -1,4 +1,4 @@
-//! Templates and their versions as clients see them (completions-email.md 2.5).
+//! JSON views of templates and their versions (completions-email.md 2.5).
 
 use mail::email::Category;
 use mail::id::TemplateId;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::emails::view::JsonTimestamp;
 use crate::schema::{self, Schemas, ToSchema};
 
-/// A template: its draft, and what is published of it.
+/// A template: its draft, and the state of its publication.
 #[derive(Debug, Serialize)]
 pub struct TemplateView {
     id: TemplateId,
@@ -28,7 +28,7 @@ pub struct TemplateView {
     updated_at: JsonTimestamp,
 }
 
-/// What a draft or a version says.
+/// The fields that a draft and a version share.
 #[derive(Debug, Serialize)]
 struct TemplateSettingsView {
     category: Category,
@@ -37,7 +37,7 @@ struct TemplateSettingsView {
     reply_to: Vec<String>,
     subject: Option<String>,
     preheader: Option<String>,
-    /// Left out in lists.
+    /// Omitted in lists.
     #[serde(flatten)]
     bodies: Option<TemplateBodiesView>,
     variables: Vec<TemplateVariableView>,
@@ -48,8 +48,8 @@ struct TemplateVariableView {
     key: String,
     r#type: VariableType,
     required: bool,
-    /// Null when there is none.
-    #[serde(serialize_with = "mail::number::serialize")]
+    /// Null if the variable has no fallback.
+    #[serde(serialize_with = "mail::raw_number::serialize")]
     fallback_value: Value,
 }
 
@@ -86,13 +86,13 @@ impl TemplateSettingsView {
 }
 
 impl TemplateView {
-    /// What is shown of a template by itself.
+    /// The view of one template, with its bodies.
     #[must_use]
     pub fn with_bodies(template: &Template, bodies: TemplateBodies) -> Self {
         Self::from_template(template, Some(bodies))
     }
 
-    /// What a list shows of a template.
+    /// The view of a template in a list.
     #[must_use]
     pub fn without_bodies(template: &Template) -> Self {
         Self::from_template(template, None)
@@ -107,7 +107,7 @@ impl TemplateView {
             status: template.status(),
             draft_version: template.draft_version,
             published_version: template.published.map(|published| published.version),
-            // Of what was never published, nothing is.
+            // A draft that was never published counts as unpublished changes.
             has_unpublished_changes: template.changed || template.published.is_none(),
             published_at: template.published.map(|published| JsonTimestamp(published.at)),
             created_at: JsonTimestamp(template.created_at),
@@ -116,12 +116,11 @@ impl TemplateView {
     }
 }
 
-/// One template, in answer to whatever changes or shows it.
+/// The response of operations on one template.
 #[derive(Debug, Serialize)]
 pub struct TemplateResponse {
-    /// The template.
     pub template: TemplateView,
-    /// What was ignored.
+    /// Warnings about ignored fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -129,11 +128,10 @@ pub struct TemplateResponse {
 /// A page of templates.
 #[derive(Debug, Serialize)]
 pub struct TemplateList {
-    /// The templates, newest first.
+    /// Newest first.
     pub templates: Vec<TemplateView>,
-    /// Whether there are more.
+    /// True if there are more entries.
     pub has_more: bool,
-    /// Where they begin.
     pub next_cursor: Option<String>,
 }
 
@@ -147,7 +145,6 @@ pub struct TemplateVersionView {
 }
 
 impl TemplateVersionView {
-    /// What a list shows of a version.
     #[must_use]
     pub fn from_version(version: &TemplateVersion) -> Self {
         Self {
@@ -159,7 +156,7 @@ impl TemplateVersionView {
     }
 }
 
-/// A version by itself.
+/// A version with its settings and bodies.
 #[derive(Debug, Serialize)]
 pub struct TemplateVersionDetail {
     #[serde(flatten)]
@@ -169,7 +166,6 @@ pub struct TemplateVersionDetail {
 }
 
 impl TemplateVersionDetail {
-    /// All of a version.
     #[must_use]
     pub fn from_version(version: &TemplateVersion, bodies: TemplateBodies) -> Self {
         let settings = TemplateSettingsView::from_settings(&version.settings, Some(bodies));
@@ -177,32 +173,29 @@ impl TemplateVersionDetail {
     }
 }
 
-/// One version.
+/// The response of `GET /templates/{id_or_alias}/versions/{number}`.
 #[derive(Debug, Serialize)]
 pub struct TemplateVersionResponse {
-    /// The version.
     pub version: TemplateVersionDetail,
 }
 
 /// A page of versions.
 #[derive(Debug, Serialize)]
 pub struct TemplateVersionList {
-    /// The versions, newest first.
+    /// Newest first.
     pub versions: Vec<TemplateVersionView>,
-    /// Whether there are more.
+    /// True if there are more entries.
     pub has_more: bool,
-    /// Where they begin.
     pub next_cursor: Option<String>,
 }
 
-/// A template was published.
+/// The response of a publication or rollback.
 #[derive(Debug, Serialize)]
 pub struct PublishTemplateResponse {
-    /// The template.
     pub template: TemplateView,
-    /// The version that is sent from now on.
+    /// The version that is now sent.
     pub version: TemplateVersionView,
-    /// What was ignored.
+    /// Warnings about ignored fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -212,16 +205,16 @@ pub struct PublishTemplateResponse {
 pub fn variable_schema(schemas: &mut Schemas) -> Value {
     schemas.component("TemplateVariable", |_| {
         schema::object_with(
-            "What a template says of a variable",
+            "A declared variable",
             &["key"],
             [
-                ("key", schema::string("Its name")),
-                ("type", schema::string_enum(VariableType::WORDS, "What it holds; `string` if nothing is said")),
+                ("key", schema::string("Name")),
+                ("type", schema::string_enum(VariableType::WORDS, "Type; default: `string`")),
                 (
                     "required",
-                    schema::boolean("Nothing is sent without it; true unless there is a fallback, if nothing is said"),
+                    schema::boolean("Whether a send without it is refused; default: true unless there is a fallback"),
                 ),
-                ("fallback_value", json!({"description": "What stands in its place when it is not given"})),
+                ("fallback_value", json!({"description": "Value if the send request has none"})),
             ],
         )
     })
@@ -230,13 +223,13 @@ pub fn variable_schema(schemas: &mut Schemas) -> Value {
 fn settings_schema(schemas: &mut Schemas) -> Vec<(&'static str, Value)> {
     let variable = variable_schema(schemas);
     vec![
-        ("category", schema::string_enum(Category::WORDS, "What it is for")),
+        ("category", schema::string_enum(Category::WORDS, "Category")),
         ("unsubscribe_enabled", schema::boolean("Managed unsubscribe; always on for product and newsletter")),
-        ("from", schema::nullable_string("The author, unless the send request names one")),
-        ("reply_to", schema::list(json!({"type": "string"}), "Where answers go, unless the send request says")),
+        ("from", schema::nullable_string("Default author, unless the send request has one")),
+        ("reply_to", schema::list(json!({"type": "string"}), "Default `Reply-To`, unless the send request has one")),
         ("subject", schema::nullable_string("Markup of the subject")),
-        ("preheader", schema::nullable_string("Markup of the line that mail programs show behind the subject")),
-        ("variables", schema::list(variable, "What it says of its variables")),
+        ("preheader", schema::nullable_string("Markup of the preview line after the subject")),
+        ("variables", schema::list(variable, "Declared variables")),
     ]
 }
 
@@ -248,8 +241,8 @@ fn object_schema(description: &str, fields: Vec<(&'static str, Value)>, not_in_l
 
 fn bodies_schema() -> [(&'static str, Value); 2] {
     [
-        ("html", schema::nullable_string("Markup of the HTML body; not in lists")),
-        ("text", schema::nullable_string("Markup of the plain-text body; not in lists")),
+        ("html", schema::nullable_string("Markup of the HTML body; omitted in lists")),
+        ("text", schema::nullable_string("Markup of the plain-text body; omitted in lists")),
     ]
 }
 
@@ -258,22 +251,22 @@ impl ToSchema for TemplateView {
         let settings = settings_schema(schemas);
         schemas.component("Template", |_| {
             let mut fields = vec![
-                ("id", schema::string("Its id (`tpl_…`)")),
-                ("alias", schema::nullable_string("Its name for programs")),
-                ("name", schema::string("Its name for people")),
+                ("id", schema::string("Id (`tpl_…`)")),
+                ("alias", schema::nullable_string("Name for API calls")),
+                ("name", schema::string("Display name")),
             ];
             fields.extend(settings);
             fields.extend(bodies_schema());
             fields.extend([
-                ("status", schema::string_enum(TemplateStatus::WORDS, "Where it stands")),
-                ("draft_version", schema::count("Counts changes of the draft: give it as `if_version`")),
-                ("published_version", schema::nullable_count("The version that is sent")),
-                ("has_unpublished_changes", schema::boolean("Whether the draft is not what is sent")),
-                ("published_at", schema::nullable_time("When that version was published")),
-                ("created_at", schema::time("When it was created")),
-                ("updated_at", schema::time("When anything of it was changed")),
+                ("status", schema::string_enum(TemplateStatus::WORDS, "Status")),
+                ("draft_version", schema::count("Number of changes of the draft; send it as `if_version`")),
+                ("published_version", schema::nullable_count("The published version, which is sent")),
+                ("has_unpublished_changes", schema::boolean("Whether the draft differs from the published version")),
+                ("published_at", schema::nullable_time("Time of the last publication")),
+                ("created_at", schema::time("Time of creation")),
+                ("updated_at", schema::time("Time of the last change")),
             ]);
-            object_schema("A template: its draft, and what is published", fields, &["html", "text"])
+            object_schema("A template: its draft, and the state of its publication", fields, &["html", "text"])
         })
     }
 }
@@ -284,10 +277,10 @@ impl ToSchema for TemplateVersionView {
             schema::object(
                 "A published version",
                 [
-                    ("number", schema::count("1, 2, 3 …")),
-                    ("note", schema::nullable_string("Why it was published")),
-                    ("published_at", schema::time("When")),
-                    ("published_by", schema::string("By whom")),
+                    ("number", schema::count("Version number: 1, 2, 3 …")),
+                    ("note", schema::nullable_string("Note")),
+                    ("published_at", schema::time("Time of publication")),
+                    ("published_by", schema::string("Email of the account that published it")),
                 ],
             )
         })
@@ -299,21 +292,21 @@ impl ToSchema for TemplateVersionResponse {
         let version = TemplateVersionView::schema(schemas);
         let mut fields = settings_schema(schemas);
         fields.extend(bodies_schema());
-        let rest = object_schema("What it says", fields, &[]);
-        schema::object("One version", [("version", json!({"allOf": [version, rest]}))])
+        let rest = object_schema("Settings and bodies of a version", fields, &[]);
+        schema::object("A version", [("version", json!({"allOf": [version, rest]}))])
     }
 }
 
 fn with_warnings<const N: usize>(description: &str, required: &[&str], fields: [(&str, Value); N]) -> Value {
     let mut schema = schema::object_with(description, required, fields);
-    schema["properties"]["warnings"] = schema::list(json!({"type": "string"}), "What was ignored");
+    schema["properties"]["warnings"] = schema::list(json!({"type": "string"}), "Warnings about ignored fields");
     schema
 }
 
 impl ToSchema for TemplateResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let template = TemplateView::schema(schemas);
-        with_warnings("One template", &["template"], [("template", template)])
+        with_warnings("A template", &["template"], [("template", template)])
     }
 }
 

@@ -1,7 +1,6 @@
-//! The pages themselves: HTML without scripts, readable on any screen and aloud.
+//! The unsubscribe pages: accessible HTML without scripts.
 //!
-//! Everything that came from outside is escaped; the policy allows this one style sheet, by its hash, and
-//! nothing else.
+//! All text from outside is escaped. The Content-Security-Policy allows only this style sheet, by its hash.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -15,22 +14,21 @@ use sha2::{Digest, Sha256};
 
 use super::{FORM, NOTHING};
 
-/// What a page shows.
+/// The content of a page.
 #[derive(Debug)]
 pub(super) struct UnsubscribePageContent {
-    /// The link's token.
     pub(super) token: String,
-    /// Who unsubscribes.
+    /// The recipient's address.
     pub(super) address: String,
-    /// Whose mail it was; none when the email is forgotten.
+    /// Name or address of the sender; `None` when the email was deleted.
     pub(super) sender: Option<String>,
-    /// What the link unsubscribes from.
+    /// The scope of the link.
     pub(super) scope: UnsubscribeScope,
-    /// They want nothing at all.
+    /// The recipient has unsubscribed from everything.
     pub(super) unsubscribed_from_all: bool,
-    /// Nothing is sent to them, for another reason than their wish.
+    /// The address is suppressed for another reason than unsubscribing.
     pub(super) blocked: bool,
-    /// The categories that they opted out of.
+    /// The categories that the recipient opted out of.
     pub(super) opted_out: Vec<Category>,
 }
 
@@ -55,7 +53,7 @@ label{display:flex;gap:.75rem;align-items:flex-start;padding:.6rem 0;border-top:
 input{width:1.25rem;height:1.25rem;margin:.15rem 0 0;flex:none;accent-color:var(--act)}\
 [role=status]{padding:.6rem .8rem;border-left:4px solid var(--act);background:var(--room)}";
 
-/// What the pages may do: show this style sheet and send their own forms.
+/// Content-Security-Policy: this style sheet and forms of the same origin.
 pub(super) fn content_security_policy() -> &'static str {
     static POLICY: LazyLock<String> = LazyLock::new(|| {
         let hash = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
@@ -67,7 +65,7 @@ pub(super) fn content_security_policy() -> &'static str {
     &POLICY
 }
 
-/// Text between tags or in an attribute.
+/// Escapes text for element content and quoted attributes.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -101,63 +99,63 @@ impl UnsubscribePageContent {
         format!("<strong>{}</strong>", escaped(&self.address))
     }
 
-    /// What the link unsubscribes from, in a sentence.
+    /// The scope as part of a sentence.
     fn scope_text(&self) -> String {
         match self.scope {
-            UnsubscribeScope::All => "email".to_owned(),
+            UnsubscribeScope::All => "emails".to_owned(),
             UnsubscribeScope::Category(category) => {
-                format!("email of the kind “{}”", category_label(category))
+                format!("“{}” emails", category_label(category))
             }
         }
     }
 }
 
-/// Asks whether to unsubscribe.
+/// The page that asks for confirmation.
 pub(super) fn confirm_page(shown: &UnsubscribePageContent) -> String {
-    let (sender, address, what) = (shown.sender(), shown.address(), shown.scope_text());
+    let (sender, address, scope) = (shown.sender(), shown.address(), shown.scope_text());
     let rest = match shown.scope {
-        UnsubscribeScope::All => "This stops everything, also receipts and messages about an account.",
+        UnsubscribeScope::All => "This stops all email, including receipts and messages about an account.",
         UnsubscribeScope::Category(_) => "Receipts and messages about an account are still sent.",
     };
     let token = escaped(&shown.token);
     page(
         "Unsubscribe?",
         &format!(
-            "<p>{address} will get no more {what} from {sender}.</p>\n<p class=\"soft\">{rest}</p>\n\
+            "<p>{address} will no longer receive {scope} from {sender}.</p>\n<p class=\"soft\">{rest}</p>\n\
              <form method=\"post\"><button type=\"submit\">Unsubscribe</button></form>\n\
-             <p class=\"soft\"><a href=\"{token}/preferences\">Choose what you get instead</a></p>\n"
+             <p class=\"soft\"><a href=\"{token}/preferences\">Choose which emails you receive instead</a></p>\n"
         ),
     )
 }
 
-/// Says that it is done.
+/// The page after unsubscribing.
 pub(super) fn done_page(shown: &UnsubscribePageContent) -> String {
-    let (sender, address, what) = (shown.sender(), shown.address(), shown.scope_text());
+    let (sender, address, scope) = (shown.sender(), shown.address(), shown.scope_text());
     let token = escaped(&shown.token);
     page(
         "You are unsubscribed",
         &format!(
-            "<p role=\"status\">{address} gets no more {what} from {sender}.</p>\n\
-             <p class=\"soft\">Not what you wanted? <a href=\"{token}/preferences\">Choose what you get</a></p>\n"
+            "<p role=\"status\">{address} will no longer receive {scope} from {sender}.</p>\n\
+             <p class=\"soft\">Changed your mind? <a href=\"{token}/preferences\">Manage preferences</a></p>\n"
         ),
     )
 }
 
-/// Shows what the recipient gets, with a form to change it.
+/// The page with the recipient's preferences and a form to change them.
 pub(super) fn preferences_page(shown: &UnsubscribePageContent, saved: bool) -> String {
     let mut main = String::new();
     if saved {
-        main.push_str("<p role=\"status\">Your choice is saved.</p>\n");
+        main.push_str("<p role=\"status\">Your preferences were saved.</p>\n");
     }
-    let _ = writeln!(main, "<p>What {} gets from {}:</p>", shown.address(), shown.sender());
+    let _ = writeln!(main, "<p>Emails that {} receives from {}:</p>", shown.address(), shown.sender());
     if shown.blocked {
         main.push_str(
-            "<p class=\"soft\">At the moment this address gets nothing at all, because email to it came back, was \
+            "<p class=\"soft\">No email is sent to this address at the moment, because email to it bounced, was \
              reported as spam, or was stopped by the sender. Only the sender can change that.</p>\n",
         );
     }
     let _ = writeln!(main, "<form method=\"post\"><input type=\"hidden\" name=\"{}\" value=\"{}\">", FORM.0, FORM.1);
-    main.push_str("<fieldset><legend>I want to get</legend>\n");
+    main.push_str("<fieldset><legend>I want to receive</legend>\n");
     for category in OPTIONAL_CATEGORIES {
         let ticked = if shown.opted_out.contains(&category) { "" } else { " checked" };
         let (name, label) = (category_word(category), category_label(category));
@@ -169,14 +167,14 @@ pub(super) fn preferences_page(shown: &UnsubscribePageContent, saved: bool) -> S
         let _ = writeln!(
             main,
             "<fieldset><legend>Or</legend>\n<label><input type=\"checkbox\" name=\"{NOTHING}\"{ticked}>\
-             <span>Send me nothing at all, not even receipts and messages about my account</span></label></fieldset>"
+             <span>Send me no email at all, not even receipts and messages about my account</span></label></fieldset>"
         );
     }
     main.push_str("<button type=\"submit\">Save</button></form>\n");
     page("Email preferences", &main)
 }
 
-/// A link that is not ours.
+/// The page for an invalid link.
 pub(super) fn not_found_page() -> String {
     page("This link does not work", "<p>It may be incomplete: open it again from the email, or copy all of it.</p>\n")
 }
@@ -198,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_from_outside_is_escaped() {
+    fn foreign_text_is_escaped() {
         for text in [confirm_page(&shown()), done_page(&shown()), preferences_page(&shown(), true)] {
             assert!(!text.contains("<script") && !text.contains("<b>"), "{text}");
             assert!(text.contains("A &amp; B &lt;script&gt;") && text.contains("&quot;&lt;b&gt;&quot;@example.net"));
@@ -207,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_boxes_say_what_is_so() {
+    fn checkboxes_show_the_preferences() {
         let text = preferences_page(&shown(), false);
         assert!(text.contains("name=\"product\" checked") && text.contains("name=\"newsletter\">"));
         assert!(text.contains("name=\"nothing\">") && !text.contains("role=\"status\""));

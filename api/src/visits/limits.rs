@@ -1,20 +1,20 @@
-//! How often visits may be told, in bounded memory: by one address, and of one site. The rule is that of
-//! `queue/src/rate.rs`.
+//! Rate limits of visit reports, by address and by site, in bounded memory. The algorithm is that of
+//! `queue/src/rate_limit.rs`.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
+use mail::cidr::client_prefix;
 use mail::id::AccountId;
-use mail::network::client_prefix;
-use queue::rate::{RateBucket, RateLimitStatus, RequestRate};
+use queue::rate_limit::{RateBucket, RateLimitStatus, RequestRate};
 
-/// Visits a second of one address (one /64 of IPv6): an office's, perhaps. Twice as many at once.
+/// Visits a second of one address (one /64 of IPv6), such as an office; the burst is twice that.
 const PER_ADDRESS: u32 = 10;
-/// Visits a second of one site.
+/// Visits a second of one site; the burst is twice that.
 const PER_SITE: u32 = 200;
-/// Buckets kept at most. Those that are empty say nothing; should so many be in use, others are turned away.
+/// Most buckets. Empty buckets are evicted; if all are in use, new keys are refused.
 const BUCKETS_MAX: usize = 50_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,23 +23,23 @@ enum LimitKey {
     Site(AccountId),
 }
 
-/// Counts visits.
+/// The rate limiter of visits.
 #[derive(Debug, Default)]
 pub struct VisitRateLimiter(Mutex<HashMap<LimitKey, RateBucket>>);
 
 impl VisitRateLimiter {
-    /// A visit of an address.
+    /// Counts a visit from an address.
     ///
     /// # Errors
-    /// It may not be told now.
+    /// The rate limit is exceeded.
     pub fn check_address(&self, from: Option<IpAddr>, now: Timestamp) -> Result<(), RateLimitStatus> {
         self.try_take(LimitKey::Address(from.map(client_prefix)), RequestRate::new(PER_ADDRESS, 1), now)
     }
 
-    /// A visit to a site.
+    /// Counts a visit to a site.
     ///
     /// # Errors
-    /// It may not be told now.
+    /// The rate limit is exceeded.
     pub fn check_site(&self, account: AccountId, now: Timestamp) -> Result<(), RateLimitStatus> {
         self.try_take(LimitKey::Site(account), RequestRate::new(PER_SITE, 1), now)
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_bounded_and_so_is_memory() {
+    fn addresses_and_memory_are_bounded() {
         let (limits, now) = (VisitRateLimiter::default(), Timestamp::from_second(1_700_000_000).unwrap());
         let address = |n: u32| Some(IpAddr::from(n.to_be_bytes()));
         for _ in 0..2 * PER_ADDRESS {
@@ -72,7 +72,7 @@ mod tests {
         for n in 3..=BUCKETS_MAX as u32 {
             limits.check_address(address(n), now).unwrap();
         }
-        assert!(limits.check_address(address(u32::MAX), now).is_err(), "so many, and no more");
+        assert!(limits.check_address(address(u32::MAX), now).is_err(), "the number of buckets is limited");
         let later = now + std::time::Duration::from_secs(3);
         assert!(limits.check_address(address(u32::MAX), later).is_ok());
         assert_eq!(limits.0.lock().unwrap().len(), 1);

@@ -1,10 +1,10 @@
-//! What was delivered to an endpoint, and once more.
+//! Deliveries to a webhook endpoint, and their replay.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use mail::delivery::{WebhookDelivery, WebhookDeliveryStatus};
 use mail::id::{DeliveryId, WebhookId};
+use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
 use queue::webhooks::ReplaySelection;
 use serde_json::{Value, json};
 use store::access::Tenant;
@@ -14,23 +14,23 @@ use super::view::{
     QueuedDeliveriesResponse, QueuedDeliveryResponse, WebhookDeliveryList, WebhookDeliveryResponse, WebhookDeliveryView,
 };
 use super::webhook_error_problem;
-use crate::call::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::emails::view::JsonTimestamp;
 use crate::fields::{self, FieldDiagnostics, FieldNames};
-use crate::page::{self, PageParameters};
+use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::paging::{self, PageParameters};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
 const DELIVERY_ID: &str = "delivery_id";
-/// Deliveries that one page looks at, whatever it finds.
+/// Most deliveries that one page scans, whatever the filter matches.
 const SCANNED_DELIVERIES_MAX: usize = 5_000;
 
 fn delivery_not_found() -> Problem {
     Problem::not_found("delivery")
 }
 
-/// What `GET /webhooks/{id}/deliveries` takes.
+/// Parameters of `GET /webhooks/{id}/deliveries`.
 #[derive(Debug)]
 pub struct ListDeliveries {
     webhook: WebhookId,
@@ -44,39 +44,39 @@ pub struct ListDeliveries {
 impl FromRequest for ListDeliveries {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let words = |name: &str, words: &[&str]| {
-            let text = format!("Only these: {}; several with commas", words.join(", "));
+            let text = format!("Any of these, separated by commas: {}", words.join(", "));
             schema::query_parameter(name, &text, json!({"type": "string"}))
         };
         let mut parameters = vec![WebhookPath::parameter()];
         parameters.extend(PageParameters::parameters());
         parameters.push(words("status", WebhookDeliveryStatus::WORDS));
         parameters.push(words("type", &event_names()));
-        parameters.push(schema::time_parameter("created_after", "Only those made after this time"));
-        parameters.push(schema::time_parameter("created_before", "Only those made before this time"));
+        parameters.push(schema::time_parameter("created_after", "Only those created after this time"));
+        parameters.push(schema::time_parameter("created_before", "Only those created before this time"));
         RequestSpec { parameters, ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let WebhookPath(webhook) = WebhookPath::from_request(call)?;
         let query = &call.query;
-        let parameters = page::parse_query(query)?;
+        let parameters = paging::parse_query(query)?;
         Ok(Self {
             webhook,
             page: PageParameters::from_query(query)?,
-            statuses: page::parse_words(
+            statuses: paging::parse_words(
                 query,
                 "status",
                 WebhookDeliveryStatus::WORDS,
                 WebhookDeliveryStatus::from_word,
             )?,
-            kinds: page::parse_words(query, "type", &event_names(), parse_event_name)?,
-            created_after: page::parse_time(&parameters, "created_after")?,
-            created_before: page::parse_time(&parameters, "created_before")?,
+            kinds: paging::parse_words(query, "type", &event_names(), parse_event_name)?,
+            created_after: paging::parse_time(&parameters, "created_after")?,
+            created_before: paging::parse_time(&parameters, "created_before")?,
         })
     }
 }
 
-/// An event's name, if there is such an event.
+/// Parses the name of an event.
 pub(crate) fn parse_event_name(word: &str) -> Option<String> {
     mail::webhook::is_event(word).then(|| word.to_owned())
 }
@@ -84,12 +84,12 @@ pub(crate) fn parse_event_name(word: &str) -> Option<String> {
 /// `GET /webhooks/{id}/deliveries`.
 ///
 /// # Errors
-/// No such endpoint; the cursor is none of this list's; the store cannot be read.
+/// The endpoint does not exist; the cursor is invalid; the store cannot be read.
 pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListDeliveries) -> Result<WebhookDeliveryList, Problem> {
     let account = tenant.account().id;
     let found = room.intake.webhook(account, input.webhook).await;
     found.map_err(|error| webhook_error_problem(error, &room))?;
-    let mut before = input.page.before_id(page::KIND_DELIVERY)?.map(DeliveryId::from_bytes);
+    let mut before = input.page.before_id(paging::KIND_DELIVERY)?.map(DeliveryId::from_bytes);
     if let Some(at) = input.created_before {
         let young = DeliveryId::new(at, 0);
         before = Some(before.map_or(young, |before| before.min(young)));
@@ -100,18 +100,18 @@ pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListDeliveries) ->
             && input.created_after.is_none_or(|after| delivery.created_at > after)
     };
     let (store, of) = (room.intake.store(), (account, input.webhook));
-    let listed = store::delivery::list(store, of, before, (input.page.limit, SCANNED_DELIVERIES_MAX), passes).await?;
-    // Ids are in the order of time: behind the oldest that may pass there is nothing.
+    let listed =
+        store::webhook_delivery::list(store, of, before, (input.page.limit, SCANNED_DELIVERIES_MAX), passes).await?;
+    // Ids are ordered by time, so nothing older than `created_after` needs to be scanned.
     let old = |id: &DeliveryId| input.created_after.is_some_and(|after| id.born_at() < after);
     let (deliveries, next) = (listed.0, listed.1.filter(|next| !old(next)));
     Ok(WebhookDeliveryList {
         deliveries: deliveries.iter().map(WebhookDeliveryView::from_delivery).collect(),
         has_more: next.is_some(),
-        next_cursor: next.map(|id| page::after_id(page::KIND_DELIVERY, id.to_bytes())),
+        next_cursor: next.map(|id| paging::after_id(paging::KIND_DELIVERY, id.to_bytes())),
     })
 }
 
-/// A delivery, from the path.
 #[derive(Debug, Clone, Copy)]
 pub struct WebhookDeliveryPath {
     webhook: WebhookId,
@@ -134,7 +134,7 @@ impl FromRequest for WebhookDeliveryPath {
 /// `GET /webhooks/{id}/deliveries/{delivery_id}`.
 ///
 /// # Errors
-/// No such delivery; the store cannot be read.
+/// The delivery does not exist; the store cannot be read.
 pub async fn get(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -142,9 +142,9 @@ pub async fn get(
 ) -> Result<WebhookDeliveryResponse, Problem> {
     let (store, of) = (room.intake.store(), (tenant.account().id, input.webhook));
     room.intake.webhook(of.0, of.1).await.map_err(|error| webhook_error_problem(error, &room))?;
-    let found = store::delivery::get(store, of, input.id).await?;
+    let found = store::webhook_delivery::get(store, of, input.id).await?;
     let delivery = found.ok_or_else(delivery_not_found)?;
-    let attempts = store::delivery::list_attempts(store, &delivery).await?;
+    let attempts = store::webhook_delivery::list_attempts(store, &delivery).await?;
     let body = room.intake.delivery_body(&delivery).await?;
     Ok(WebhookDeliveryResponse::from_delivery(&delivery, body.as_deref(), attempts))
 }
@@ -152,7 +152,7 @@ pub async fn get(
 /// `POST /webhooks/{id}/deliveries/{delivery_id}/replay`.
 ///
 /// # Errors
-/// No such delivery; 409 while it is tried, or the endpoint is disabled; the store cannot be written.
+/// The delivery does not exist; 409 while it is pending or the endpoint is disabled; the store cannot be written.
 pub async fn replay(
     room: Arc<AppState>,
     tenant: Tenant,
@@ -163,7 +163,7 @@ pub async fn replay(
     Ok(QueuedDeliveryResponse { delivery: WebhookDeliveryView::from_delivery(&delivery) })
 }
 
-/// What `POST /webhooks/{id}/replay` takes.
+/// The request body of `POST /webhooks/{id}/replay`.
 #[derive(Debug)]
 pub struct ReplayDeliveries {
     webhook: WebhookId,
@@ -173,7 +173,7 @@ pub struct ReplayDeliveries {
     events: Vec<String>,
 }
 
-/// What may be replayed: what is tried needs it not.
+/// The statuses that can be replayed; a pending delivery is tried anyway.
 const STATUSES: &[&str] = &["failed", "delivered"];
 
 impl FromRequest for ReplayDeliveries {
@@ -181,16 +181,18 @@ impl FromRequest for ReplayDeliveries {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("ReplayWebhookDeliveries", |_| {
-            let mut since = schema::time("Those made at this time or later");
+            let mut since = schema::time("Deliveries created at this time or later");
             since["examples"] = json!(["2026-01-01T00:00:00.000Z"]);
-            let mut until = schema::time("… and before this time; now");
+            let mut until = schema::time("Deliveries created before this time; default: now");
             until["examples"] = json!(["2100-01-01T00:00:00.000Z"]);
-            let mut status = schema::string_enum(STATUSES, "Those in this state");
+            let mut status = schema::string_enum(STATUSES, "Deliveries with this status");
             status["default"] = json!("failed");
-            let events: Value =
-                schema::list(schema::string_enum(&event_names(), "A name"), "Those of these events; all");
+            let events: Value = schema::list(
+                schema::string_enum(&event_names(), "An event name"),
+                "Deliveries of these events; default: all",
+            );
             schema::object_with(
-                "Which deliveries are sent once more",
+                "The deliveries to replay",
                 &["since"],
                 [("since", since), ("until", until), ("status", status), ("events", events)],
             )
@@ -208,7 +210,7 @@ impl FromRequest for ReplayDeliveries {
         let given = call.body_fields(&NAMES, &mut notes)?;
         let mut time = |name: &str| {
             let text = given.value(name).map(fields::parse_text)?;
-            let read = text.and_then(|text| mail::moment::parse(&text).map_err(str::to_owned));
+            let read = text.and_then(|text| mail::timestamp::parse(&text).map_err(str::to_owned));
             read.map_err(|text| notes.errors.add(name, text)).ok()
         };
         let (since, until) = (time("since"), time("until"));
@@ -245,14 +247,14 @@ impl FromRequest for ReplayDeliveries {
 /// `POST /webhooks/{id}/replay`.
 ///
 /// # Errors
-/// No such endpoint; 409 when it is disabled; the store cannot be written.
+/// The endpoint does not exist; 409 when it is disabled; the store cannot be written.
 pub async fn replay_many(
     room: Arc<AppState>,
     tenant: Tenant,
     input: ReplayDeliveries,
 ) -> Result<QueuedDeliveriesResponse, Problem> {
     let ReplayDeliveries { webhook, since, until, status, events } = input;
-    // What is made from now on is not meant.
+    // Deliveries that are created from now on are not replayed.
     let until = until.unwrap_or_else(|| room.intake.clock().now());
     let range = ReplaySelection { since, until, status, events };
     let replayed = room.intake.replay_deliveries(tenant.account().id, webhook, &range).await;

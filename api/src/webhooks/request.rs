@@ -1,25 +1,25 @@
-//! What callers say of webhook endpoints.
+//! Request bodies and paths of webhook endpoints.
 
 use mail::address_pattern::AddressPattern;
 use mail::id::{DomainId, WebhookId};
 use mail::webhook::{ADDRESSES_MAX, DESCRIPTION_BYTES_MAX, DOMAINS_MAX, RetryPolicy, is_event};
-use queue::courier::http::URL_BYTES_MAX;
+use queue::client::http::URL_BYTES_MAX;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::webhook_not_found;
-use crate::call::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
-use crate::page::PageParameters;
+use crate::handler::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::paging::PageParameters;
 use crate::problem::Problem;
 use crate::schema::{self, Schemas};
 
 pub(super) const ID: &str = "id";
-/// Names of events that one endpoint may list: more than there are.
+/// Most event names of one endpoint; more than exist.
 const EVENTS_MAX: usize = 100;
-/// For how long a former secret signs, unless said otherwise, in hours.
+/// Default grace period in hours, during which a rotated secret still signs.
 const GRACE_HOURS: u16 = 24;
-/// The longest that it may: a week.
+/// Longest grace period in hours: a week.
 const GRACE_HOURS_MAX: u16 = 168;
 
 const NAMES: FieldNames = FieldNames {
@@ -39,12 +39,11 @@ const NAMES: FieldNames = FieldNames {
     foreign: &[("Url", "url"), ("Triggers", "events")],
 };
 
-/// All names of events that can be asked for.
+/// The names of all events.
 pub(super) fn event_names() -> Vec<&'static str> {
     mail::event::EventKind::ALL.iter().map(|kind| kind.name()).collect()
 }
 
-/// An endpoint, from the path.
 #[derive(Debug, Clone, Copy)]
 pub struct WebhookPath(pub WebhookId);
 
@@ -53,7 +52,7 @@ impl WebhookPath {
         schema::path_parameter(ID, "The endpoint's id (`whk_…`)")
     }
 
-    /// What cannot be an id is the id of nothing.
+    /// A malformed id is answered 404, like an unknown one.
     pub(super) fn from_request(call: &Request) -> Result<Self, Problem> {
         call.path_parameter(ID).parse().map(Self).map_err(|_| webhook_not_found())
     }
@@ -69,7 +68,7 @@ impl FromRequest for WebhookPath {
     }
 }
 
-/// What `GET /webhooks` takes.
+/// Parameters of `GET /webhooks`.
 #[derive(Debug)]
 pub struct ListWebhooks(pub(super) PageParameters);
 
@@ -84,36 +83,34 @@ impl FromRequest for ListWebhooks {
 }
 
 fn settings_schema() -> Vec<(&'static str, Value)> {
-    let mut url = schema::string("Where deliveries are posted: https, at a public address");
+    let mut url = schema::string("URL for deliveries: https, at a public address");
     url["examples"] = json!(["https://example.com/hooks"]);
     url["maxLength"] = json!(URL_BYTES_MAX);
     let mut events = schema::list(
-        schema::string_enum(&event_names(), "An event's name"),
-        "The events that it is sent; none means all but those that must be named: email.cancelled, domain.*, \
-         suppression.* and webhook.disabled",
+        schema::string_enum(&event_names(), "An event name"),
+        "The events to send; empty: all except email.cancelled, domain.*, suppression.* and webhook.disabled, \
+         which must be named",
     );
     events["maxItems"] = json!(EVENTS_MAX);
     events["examples"] = json!([["email.delivered", "email.bounced"]]);
-    let mut domains = schema::list(
-        json!({"type": "string"}),
-        "The domains (`dom_…`) whose events alone it is sent; none means all events",
-    );
+    let mut domains =
+        schema::list(json!({"type": "string"}), "Only events of these domains (`dom_…`) are sent; empty: all");
     domains["maxItems"] = json!(DOMAINS_MAX);
     domains["examples"] = json!([[]]);
     let mut addresses = schema::list(
-        schema::string("An address, or a pattern of addresses"),
-        "The addresses whose received mail alone it is sent (`support@example.com`), sub-addresses \
-         (`support+*@example.com`) or all of a domain (`*@example.com`); none means all received mail. Other \
-         events are sent as without it",
+        schema::string("An address or a pattern"),
+        "Only mail received for these addresses is sent: an address (`support@example.com`), its sub-addresses \
+         (`support+*@example.com`) or a whole domain (`*@example.com`); empty: all received mail. Other events \
+         are not affected",
     );
     addresses["maxItems"] = json!(ADDRESSES_MAX);
     addresses["examples"] = json!([[]]);
-    let mut description = schema::nullable_string("What you want to remember of it");
+    let mut description = schema::nullable_string("Your description");
     description["maxLength"] = json!(DESCRIPTION_BYTES_MAX);
     vec![
         ("url", url),
         ("events", events),
-        ("enabled", schema::boolean("Whether it is sent anything; true")),
+        ("enabled", schema::boolean("Whether events are sent; default: true")),
         ("description", description),
         ("domain_ids", domains),
         ("inbound_addresses", addresses),
@@ -127,7 +124,7 @@ fn settings_schema() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What was given, each as far as it was.
+/// The given fields; `None` for a missing one.
 #[derive(Debug, Default)]
 struct WebhookSettings {
     url: Option<String>,
@@ -183,12 +180,12 @@ impl WebhookSettings {
     }
 }
 
-/// Names of events, each once; unknown ones are named.
+/// Parses event names without duplicates; the error lists unknown ones.
 pub(super) fn parse_events(value: &RawValue) -> Result<Vec<String>, String> {
     let mut names: Vec<String> = Vec::new();
     let mut unknown = Vec::new();
     for entry in fields::parse_list(value, EVENTS_MAX)? {
-        let name = fields::parse_text(entry).map_err(|_| "must be a list of names of events".to_owned())?;
+        let name = fields::parse_text(entry).map_err(|_| "must be a list of event names".to_owned())?;
         if !is_event(&name) {
             unknown.push(format!("`{}`", fields::printable_name(&name)));
         } else if !names.iter().any(|known| *known == name) {
@@ -199,7 +196,7 @@ pub(super) fn parse_events(value: &RawValue) -> Result<Vec<String>, String> {
         return Ok(names);
     }
     unknown.truncate(10);
-    Err(format!("there is no event {}", unknown.join(", ")))
+    Err(format!("has unknown events: {}", unknown.join(", ")))
 }
 
 fn parse_domain_ids(value: &RawValue) -> Result<Vec<DomainId>, String> {
@@ -213,7 +210,7 @@ fn parse_domain_ids(value: &RawValue) -> Result<Vec<DomainId>, String> {
     Ok(ids)
 }
 
-/// What `POST /webhooks` takes.
+/// The request body of `POST /webhooks`.
 #[derive(Debug)]
 pub struct CreateWebhook {
     pub(super) url: String,
@@ -230,7 +227,7 @@ impl FromRequest for CreateWebhook {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas
-            .component("CreateWebhook", |_| schema::object_with("An endpoint to be made", &["url"], settings_schema()));
+            .component("CreateWebhook", |_| schema::object_with("The endpoint to create", &["url"], settings_schema()));
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
@@ -256,7 +253,7 @@ impl FromRequest for CreateWebhook {
     }
 }
 
-/// What `PATCH /webhooks/{id}` takes.
+/// The request body of `PATCH /webhooks/{id}`.
 #[derive(Debug)]
 pub struct UpdateWebhook {
     pub(super) url: Option<String>,
@@ -272,8 +269,8 @@ impl FromRequest for (WebhookPath, UpdateWebhook) {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas
-            .component("ChangeWebhook", |_| schema::object_with("What is to be changed", &[], settings_schema()));
+        let body =
+            schemas.component("ChangeWebhook", |_| schema::object_with("The fields to change", &[], settings_schema()));
         let parameters = vec![WebhookPath::parameter()];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
@@ -291,7 +288,7 @@ impl FromRequest for (WebhookPath, UpdateWebhook) {
     }
 }
 
-/// What `POST /webhooks/{id}/rotate-secret` takes.
+/// The request body of `POST /webhooks/{id}/rotate-secret`.
 #[derive(Debug)]
 pub struct RotateWebhookSecret {
     pub(super) grace_hours: u16,
@@ -305,9 +302,9 @@ impl FromRequest for (WebhookPath, RotateWebhookSecret) {
         let body = schemas.component("RotateWebhookSecret", |_| {
             let grace = json!({
                 "type": "integer", "minimum": 0, "maximum": GRACE_HOURS_MAX, "default": GRACE_HOURS,
-                "description": "For how many hours the old secret signs beside the new one",
+                "description": "Hours during which the old secret still signs, in addition to the new one",
             });
-            schema::object_with("How the secret is replaced", &[], [("grace_hours", grace)])
+            schema::object_with("The grace period", &[], [("grace_hours", grace)])
         });
         let parameters = vec![WebhookPath::parameter()];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }

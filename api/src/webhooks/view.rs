@@ -1,10 +1,10 @@
-//! What callers are shown of webhook endpoints and deliveries.
+//! JSON views of webhook endpoints and deliveries.
 
 use http::StatusCode;
 use mail::address_pattern::AddressPattern;
-use mail::delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
 use mail::id::{DeliveryId, DomainId, EventId, WebhookId};
 use mail::webhook::{DisabledReason, RetryPolicy, Webhook};
+use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::emails::view::JsonTimestamp;
 use crate::schema::{self, Schemas, ToSchema};
 
-/// An endpoint. Its secret is not shown.
+/// An endpoint, without its secret.
 #[derive(Debug, Serialize)]
 pub struct WebhookView {
     id: WebhookId,
@@ -30,7 +30,6 @@ pub struct WebhookView {
 }
 
 impl WebhookView {
-    /// What is shown of an endpoint.
     #[must_use]
     pub fn from_webhook(webhook: &Webhook) -> Self {
         Self {
@@ -52,46 +51,48 @@ impl WebhookView {
 
 impl ToSchema for WebhookView {
     fn schema(schemas: &mut Schemas) -> Value {
-        let mut reason = schema::string_enum(DisabledReason::WORDS, "Why it is sent nothing");
+        let mut reason = schema::string_enum(DisabledReason::WORDS, "Why the endpoint is disabled");
         schema::allow_null(&mut reason);
         schemas.component("Webhook", |_| {
             schema::object(
                 "A webhook endpoint",
                 [
-                    ("id", schema::string("`whk_…`")),
-                    ("url", schema::string("Where deliveries are posted")),
+                    ("id", schema::string("Id (`whk_…`)")),
+                    ("url", schema::string("URL for deliveries")),
                     (
                         "events",
                         schema::list(
-                            schema::string("A name"),
-                            "The events that it is sent; none: all that need not be named",
+                            schema::string("An event name"),
+                            "The events that are sent; empty: all except those that must be named",
                         ),
                     ),
-                    ("enabled", schema::boolean("Whether it is sent anything")),
-                    ("description", schema::nullable_string("What its owner says of it")),
+                    ("enabled", schema::boolean("Whether events are sent")),
+                    ("description", schema::nullable_string("Your description")),
                     (
                         "domain_ids",
-                        schema::list(schema::string("`dom_…`"), "The domains whose events alone it is sent"),
+                        schema::list(schema::string("A domain id (`dom_…`)"), "Only events of these domains are sent"),
                     ),
                     (
                         "inbound_addresses",
                         schema::list(
                             schema::string("An address, `support+*@example.com` or `*@example.com`"),
-                            "The addresses whose received mail alone it is sent",
+                            "Only mail received for these addresses is sent",
                         ),
                     ),
-                    ("retry_policy", schema::string_enum(RetryPolicy::WORDS, "How deliveries are tried again")),
-                    ("failing_since", schema::nullable_time("Since when nothing has arrived")),
+                    ("retry_policy", schema::string_enum(RetryPolicy::WORDS, "Retry schedule")),
+                    (
+                        "failing_since",
+                        schema::nullable_time("Start of the current failures; null if deliveries succeed"),
+                    ),
                     ("disabled_reason", reason),
-                    ("created_at", schema::time("When it was made")),
-                    ("updated_at", schema::time("When it was changed")),
+                    ("created_at", schema::time("Time of creation")),
+                    ("updated_at", schema::time("Time of the last change")),
                 ],
             )
         })
     }
 }
 
-/// An endpoint by itself.
 #[derive(Debug, Serialize)]
 pub struct WebhookResponse {
     webhook: WebhookView,
@@ -110,7 +111,7 @@ impl ToSchema for WebhookResponse {
     }
 }
 
-/// An endpoint and its new secret.
+/// An endpoint with its new secret.
 #[derive(Serialize)]
 pub struct WebhookWithSecretResponse {
     pub(super) webhook: WebhookView,
@@ -121,13 +122,12 @@ impl ToSchema for WebhookWithSecretResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let webhook = WebhookView::schema(schemas);
         schemas.component("WebhookWithSecret", |_| {
-            let secret = schema::string("`whsec_…`: verifies deliveries; it is not shown again");
+            let secret = schema::string("Signing secret (`whsec_…`); it is not shown again");
             schema::object("An endpoint and its secret", [("webhook", webhook), ("secret", secret)])
         })
     }
 }
 
-/// A page of endpoints.
 #[derive(Debug, Serialize)]
 pub struct WebhookList {
     pub(super) webhooks: Vec<WebhookView>,
@@ -142,7 +142,7 @@ impl ToSchema for WebhookList {
     }
 }
 
-/// A delivery.
+/// A delivery in a list.
 #[derive(Debug, Serialize)]
 pub struct WebhookDeliveryView {
     id: DeliveryId,
@@ -158,7 +158,6 @@ pub struct WebhookDeliveryView {
 }
 
 impl WebhookDeliveryView {
-    /// What is shown of a delivery.
     #[must_use]
     pub fn from_delivery(delivery: &WebhookDelivery) -> Self {
         Self {
@@ -177,27 +176,27 @@ impl WebhookDeliveryView {
 
     fn fields() -> Vec<(&'static str, Value)> {
         vec![
-            ("id", schema::string("`whd_…`")),
+            ("id", schema::string("Id (`whd_…`)")),
             ("webhook_id", schema::string("The endpoint (`whk_…`)")),
-            ("event_id", schema::string("The event (`evt_…`): `webhook-id` of what is posted")),
-            ("type", schema::string("The event's name")),
-            ("status", schema::string_enum(WebhookDeliveryStatus::WORDS, "How far it is")),
-            ("attempts_count", schema::count("Attempts made")),
-            ("next_attempt_at", schema::nullable_time("When it is tried next")),
-            ("response_status", schema::nullable_count("What the endpoint answered last")),
-            ("created_at", schema::time("When it was made")),
-            ("delivered_at", schema::nullable_time("When the endpoint took it")),
+            ("event_id", schema::string("The event (`evt_…`), sent as `webhook-id`")),
+            ("type", schema::string("Event name")),
+            ("status", schema::string_enum(WebhookDeliveryStatus::WORDS, "Status")),
+            ("attempts_count", schema::count("Number of attempts")),
+            ("next_attempt_at", schema::nullable_time("Time of the next attempt")),
+            ("response_status", schema::nullable_count("Last HTTP status of the endpoint")),
+            ("created_at", schema::time("Time of creation")),
+            ("delivered_at", schema::nullable_time("Time of delivery")),
         ]
     }
 }
 
 impl ToSchema for WebhookDeliveryView {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("WebhookDelivery", |_| schema::object("An event on its way to an endpoint", Self::fields()))
+        schemas
+            .component("WebhookDelivery", |_| schema::object("The delivery of an event to an endpoint", Self::fields()))
     }
 }
 
-/// A page of deliveries.
 #[derive(Debug, Serialize)]
 pub struct WebhookDeliveryList {
     pub(super) deliveries: Vec<WebhookDeliveryView>,
@@ -212,7 +211,7 @@ impl ToSchema for WebhookDeliveryList {
     }
 }
 
-/// An attempt.
+/// One HTTP request of a delivery.
 #[derive(Debug, Serialize)]
 struct WebhookAttemptView {
     n: u32,
@@ -223,7 +222,7 @@ struct WebhookAttemptView {
     error: Option<String>,
 }
 
-/// A delivery with all that is known of it.
+/// A delivery with its body and attempts.
 #[derive(Debug, Serialize)]
 struct WebhookDeliveryDetail {
     #[serde(flatten)]
@@ -232,7 +231,7 @@ struct WebhookDeliveryDetail {
     attempts: Vec<WebhookAttemptView>,
 }
 
-/// A delivery by itself, whole.
+/// The response of `GET /webhooks/{id}/deliveries/{delivery_id}`.
 #[derive(Debug, Serialize)]
 pub struct WebhookDeliveryResponse {
     delivery: WebhookDeliveryDetail,
@@ -265,28 +264,27 @@ impl ToSchema for WebhookDeliveryResponse {
             let attempt = schema::object(
                 "An attempt",
                 [
-                    ("n", schema::count("Its number, from 1 on")),
-                    ("at", schema::time("When it began")),
-                    ("response_status", schema::nullable_count("What was answered")),
-                    ("response_body", schema::string("What was answered, at most 4 KB of it")),
-                    ("duration_ms", schema::count("How long it took, in milliseconds")),
-                    ("error", schema::nullable_string("Why nothing was answered")),
+                    ("n", schema::count("Attempt number, from 1")),
+                    ("at", schema::time("Start time")),
+                    ("response_status", schema::nullable_count("HTTP status")),
+                    ("response_body", schema::string("First 4 KB of the response body")),
+                    ("duration_ms", schema::count("Duration in milliseconds")),
+                    ("error", schema::nullable_string("Why there was no response")),
                 ],
             );
             let mut fields = WebhookDeliveryView::fields();
             fields.push((
                 "payload",
                 json!({"type": ["object", "null"],
-                       "description": "What is posted; null when the event is not kept any more"}),
+                       "description": "The body; null when the event is no longer stored"}),
             ));
             fields.push(("attempts", schema::list(attempt, "The attempts, oldest first")));
-            schema::object("A delivery with what is posted and each attempt", fields)
+            schema::object("A delivery with its body and attempts", fields)
         });
         schemas.component("OneWebhookDelivery", |_| schema::object("A delivery", [("delivery", whole)]))
     }
 }
 
-/// A delivery that was queued.
 #[derive(Debug, Serialize)]
 pub struct QueuedDeliveryResponse {
     pub(super) delivery: WebhookDeliveryView,
@@ -297,13 +295,11 @@ impl ToSchema for QueuedDeliveryResponse {
 
     fn schema(schemas: &mut Schemas) -> Value {
         let delivery = WebhookDeliveryView::schema(schemas);
-        schemas.component("QueuedWebhookDelivery", |_| {
-            schema::object("A delivery that is on its way", [("delivery", delivery)])
-        })
+        schemas.component("QueuedWebhookDelivery", |_| schema::object("A queued delivery", [("delivery", delivery)]))
     }
 }
 
-/// How many deliveries were queued.
+/// The response of a replay of a time range.
 #[derive(Debug, Serialize)]
 pub struct QueuedDeliveriesResponse {
     pub(super) queued: u64,
@@ -316,12 +312,12 @@ impl ToSchema for QueuedDeliveriesResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.component("QueuedWebhookDeliveries", |_| {
             schema::object(
-                "Deliveries that are on their way",
+                "The queued deliveries",
                 [
-                    ("queued", schema::count("How many")),
+                    ("queued", schema::count("Number of queued deliveries")),
                     (
                         "next_since",
-                        schema::nullable_time("Where there were too many for one request: `since` of the next"),
+                        schema::nullable_time("`since` of the next request, if there were too many deliveries for one"),
                     ),
                 ],
             )

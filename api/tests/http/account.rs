@@ -45,7 +45,7 @@ async fn the_account_its_limits_and_its_usage() {
         assert!(told["usage"][time].as_str().unwrap().ends_with("T00:00:00.000Z"), "{time}");
     }
 
-    // Without a domain all is sandbox; a sending key is not told.
+    // An account without a domain is in the sandbox. A sending key gets 403.
     let other = world.account(2, ApiKeyScope::Full).await;
     let told = world.get_as(&other, "/account").await.json();
     assert_eq!((&told["account"]["access_level"], &told["usage"]["domains"]), (&json!("sandbox"), &json!(0)));
@@ -57,7 +57,7 @@ async fn the_account_its_limits_and_its_usage() {
     world.end().await;
 }
 
-/// The sandbox sender is the operator's: whoever uses it before its domain is verified can do nothing about that.
+/// Only the operator can verify the domain of the sandbox sender, so the error names the operator.
 #[tokio::test]
 async fn a_sandbox_that_is_not_set_up_says_so() {
     let world = World::with_hall(|parts| parts.sandbox_sender = Some("hi@sandbox.test".parse().unwrap())).await;

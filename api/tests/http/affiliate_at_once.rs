@@ -1,11 +1,11 @@
-//! What several do at once with an affiliate program. The store is on disk: its commits are awaited, so that calls read
-//! what others are about to change.
+//! Concurrent operations on an affiliate program. The store is on disk, so commits take time and operations read
+//! state that others are about to change.
 
+use ::affiliate::error::AffiliateError;
 use ::affiliate::links::LinkDraft;
-use ::affiliate::office::{AffiliateService, no_extension};
 use ::affiliate::partners::{PartnerChange, PartnerDraft};
 use ::affiliate::referrals::{PartnerSelector, ReferralDraft};
-use ::affiliate::refusal::AffiliateError;
+use ::affiliate::service::{AffiliateService, no_extension};
 use futures_util::future::join_all;
 use http::{Method, StatusCode};
 use mail::affiliate::partner::{LINKS_MAX, PartnerLinkToken, PartnerSource, PartnerStatus};
@@ -57,7 +57,7 @@ impl Shop {
         self.office.create_partner(self.account, &draft, &no_extension).await.unwrap().partner.id
     }
 
-    /// One partner becomes another one's recruiter.
+    /// Makes one partner the recruiter of another.
     async fn recruit(&self, whose: PartnerId, parent: PartnerId) -> Result<(), AffiliateError> {
         let change = PartnerChange { parent: Some(Some(parent)), ..PartnerChange::default() };
         self.office.change_partner((self.account, whose), None, &change).await.map(|_| ())
@@ -74,7 +74,7 @@ impl Shop {
 }
 
 #[tokio::test]
-async fn two_do_not_recruit_each_other() {
+async fn partners_cannot_recruit_each_other() {
     let shop = Shop::open().await;
     let chain = [shop.partner("ada").await, shop.partner("bob").await, shop.partner("cyd").await];
     let [ada, bob, cyd] = chain;
@@ -86,7 +86,7 @@ async fn two_do_not_recruit_each_other() {
 }
 
 #[tokio::test]
-async fn a_partner_has_as_many_links_as_it_may_have() {
+async fn concurrent_links_stay_within_the_limit() {
     let shop = Shop::open().await;
     let ada = shop.partner("ada").await;
     let link = async |number: usize| {
@@ -104,7 +104,7 @@ async fn a_partner_has_as_many_links_as_it_may_have() {
 }
 
 #[tokio::test]
-async fn nobody_brings_more_than_are_looked_at() {
+async fn concurrent_leads_over_the_velocity_are_held_for_review() {
     let shop = Shop::open().await;
     let who = shop.world.session(1).await;
     let bounty = json!({"name": "Partners", "commission_bps": 2000, "lead_bounty_cents": 500});
@@ -134,7 +134,7 @@ async fn nobody_brings_more_than_are_looked_at() {
 }
 
 #[tokio::test]
-async fn an_invoice_that_comes_while_its_partner_is_deleted_is_taken_back() {
+async fn invoice_during_partner_deletion_is_reversed() {
     let shop = Shop::open().await;
     for number in 0..20 {
         let name = format!("p{number}");
@@ -156,7 +156,7 @@ async fn an_invoice_that_comes_while_its_partner_is_deleted_is_taken_back() {
         let ledger = shop.office.ledger();
         let hear = ledger.ingest(shop.account, paid.as_bytes());
         let delete = shop.office.delete_partner((shop.account, partner), None);
-        // While the commit of the first is under way, the second reads what was before.
+        // While the first commit is in progress, the second operation reads the earlier state.
         let deleted =
             if number % 2 == 0 { futures_util::join!(hear, delete).1 } else { futures_util::join!(delete, hear).0 };
         deleted.unwrap();

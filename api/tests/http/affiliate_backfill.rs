@@ -1,10 +1,10 @@
-//! `…/backfill`: what a processor that is played here knows of the past.
+//! `…/backfill`: reading the history of a simulated payment processor.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use affiliate::office::AffiliateService;
+use affiliate::service::AffiliateService;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use store::task::PARTITIONS;
@@ -16,17 +16,17 @@ use crate::affiliate_program::{owner, set_up};
 use crate::affiliates::{all, partner};
 use crate::world::World;
 
-/// What the processor answers to each path, by what its address begins with: an object; a list, of which is told what was
-/// created within the time that is asked for, unless it is `"unfiltered"` and refuses who asks so; a number, which is the
-/// status; or `{"in_turn": […]}`, of which the last stays.
-pub(crate) type Known = Vec<(&'static str, Value)>;
+/// Responses of the simulated processor by path prefix. An object is returned as it is. A list is filtered by the
+/// requested time range, unless it is `"unfiltered"`: then a filtered request is refused. A number is a status.
+/// `{"in_turn": […]}` returns one response after the other, and the last one for ever.
+pub(crate) type StripePages = Vec<(&'static str, Value)>;
 
-/// A list.
+/// A Stripe list object.
 pub(crate) fn list(data: Value) -> Value {
     json!({"object": "list", "data": data, "has_more": false})
 }
 
-/// What is said to a path, the time before the last.
+/// The response to a request for a path that was requested `times` times before.
 fn said(path: &str, body: &Value, times: usize) -> (String, Value) {
     let body = match body["in_turn"].as_array() {
         Some(turns) => turns.get(times).or(turns.last()).cloned().unwrap_or_default(),
@@ -53,8 +53,8 @@ fn said(path: &str, body: &Value, times: usize) -> (String, Value) {
     ("200 OK".to_owned(), body)
 }
 
-/// Plays the processor: its address, and how often it was asked.
-pub(crate) async fn play(known: Known, silent_for: usize) -> (String, Arc<AtomicUsize>) {
+/// Runs the processor; returns its address and the number of requests.
+pub(crate) async fn play(known: StripePages, silent_for: usize) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, asked) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::default()));
     let counted = Arc::clone(&asked);
@@ -91,10 +91,10 @@ pub(crate) async fn play(known: Known, silent_for: usize) -> (String, Arc<Atomic
     (format!("http://{address}"), asked)
 }
 
-/// A program with a referral of `grace@example.net`, whose processor is played, by what it knows a minute later.
+/// A program with a referral of `grace@example.net` and a simulated processor, which is built one minute later.
 pub(crate) async fn connected(
     world: &World,
-    known: impl FnOnce() -> Known,
+    known: impl FnOnce() -> StripePages,
     silent_for: usize,
 ) -> (crate::world::Signed, Arc<AtomicUsize>) {
     let who = set_up(world, 1).await;
@@ -110,13 +110,13 @@ pub(crate) async fn connected(
     (who, asked)
 }
 
-/// Goes on with back-fills until none does.
+/// Runs backfills until none is left.
 async fn go_on(world: &World) {
     let office = AffiliateService::new(world.hall.clone());
     while office.backfill_due(0..=PARTITIONS - 1, world.hall.clock().now()).await.unwrap() {}
 }
 
-/// Begins a back-fill, and goes on with it.
+/// Starts a backfill and runs it to its end.
 async fn back_fill(world: &World, who: &crate::world::Signed, since: i64) -> Value {
     let begun = owner(world, who, Method::POST, ("/backfill", json!({"since": since}))).await;
     assert_eq!(begun.status, StatusCode::ACCEPTED, "{begun:?}");
@@ -129,7 +129,7 @@ async fn back_fill(world: &World, who: &crate::world::Signed, since: i64) -> Val
 }
 
 #[tokio::test]
-async fn the_past_is_read_oldest_first() {
+async fn backfill_reads_oldest_first() {
     let world = World::start().await;
     let known = || {
         let newest = invoice(&world, ("in_2", "cus_1"), 1_000);
@@ -156,8 +156,8 @@ async fn the_past_is_read_oldest_first() {
     assert_eq!((&done["invoices_seen"], &done["lines_written"], &done["error"]), (&json!(2), &json!(2), &Value::Null));
     let lines = all(&world, "/affiliate-commissions").await;
     let amounts: Vec<_> = lines.iter().map(|line| line["amount_cents"].as_i64().unwrap()).collect();
-    assert_eq!(amounts, [200, 980], "the newest first, as it was written");
-    // Once more changes nothing.
+    assert_eq!(amounts, [200, 980], "newest first, as stored");
+    // A second backfill changes nothing.
     let again = owner(&world, &who, Method::POST, ("/backfill", json!({"silent": true, "since": 1_790_000_000}))).await;
     assert_eq!(again.status, StatusCode::ACCEPTED);
     go_on(&world).await;
@@ -168,7 +168,7 @@ async fn the_past_is_read_oldest_first() {
 }
 
 #[tokio::test]
-async fn who_does_not_answer_is_asked_again_and_given_up() {
+async fn unresponsive_processor_is_retried_then_fails() {
     let world = World::start().await;
     let known = || vec![("/v1/account", json!({"id": "acct_1"}))];
     let (who, asked) = connected(&world, known, 1_000).await;
@@ -186,7 +186,7 @@ async fn who_does_not_answer_is_asked_again_and_given_up() {
 }
 
 #[tokio::test]
-async fn who_is_only_listened_to_is_not_asked() {
+async fn backfill_needs_an_api_key() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
     let refused = owner(&world, &who, Method::POST, ("/backfill", json!({}))).await;
@@ -200,10 +200,10 @@ async fn who_is_only_listened_to_is_not_asked() {
     world.end().await;
 }
 
-/// What was billed before the time that is asked for and paid since; a customer who is there no more; a processor that falls
-/// silent in the midst of a window, which is then read again; and what is of the second in which it is asked for.
+/// Covers invoices billed before the range and paid in it, a deleted customer, a processor that stops responding in
+/// the middle of a window (which is read again), and objects of the second in which the backfill starts.
 #[tokio::test]
-async fn nothing_of_the_past_is_passed_over() {
+async fn backfill_misses_nothing() {
     let world = World::start().await;
     let since = world.hall.clock().now().as_second() + 60;
     let known = || {
@@ -214,7 +214,7 @@ async fn nothing_of_the_past_is_passed_over() {
         too_old["status_transitions"]["paid_at"] = json!(since - 39 * 86_400);
         let (gone, other) = (invoice(&world, ("in_2", "cus_gone"), 2_000), invoice(&world, ("in_3", "cus_2"), 3_000));
         let mut last = invoice(&world, ("in_4", "cus_1"), 4_000);
-        // The clock is moved on by a minute before it is asked for.
+        // Advance the clock by a minute before the backfill starts.
         last["created"] = json!(world.hall.clock().now().as_second() + 60);
         let customer = |id: &str| json!({"id": id, "object": "customer", "email": "grace@example.net", "metadata": {}});
         let note = json!({"id": "cn_1", "object": "credit_note", "invoice": "in_4", "currency": "usd",
@@ -231,12 +231,13 @@ async fn nothing_of_the_past_is_passed_over() {
     let (who, _) = connected(&world, known, 0).await;
     let done = back_fill(&world, &who, since).await;
     assert_eq!((&done["status"], &done["error"]), (&json!("done"), &Value::Null), "{done}");
-    // Of each is known who bought, but of the customer who is gone: one line each. The other two are one person.
+    // The buyer is known for all invoices but the deleted customer's: one line each. The other two belong to one
+    // person.
     assert_eq!((&done["invoices_seen"], &done["lines_written"]), (&json!(4), &json!(3)), "{done}");
     let lines = all(&world, "/affiliate-commissions").await;
     let amounts: Vec<_> = lines.iter().map(|line| line["amount_cents"].as_i64().unwrap()).collect();
-    assert_eq!(amounts, [400, 600, 200], "half of the last one was given back: {lines:?}");
-    // Nothing of it came by itself.
+    assert_eq!(amounts, [400, 600, 200], "half of the last one was refunded: {lines:?}");
+    // No event was received from the processor itself.
     let shown = owner(&world, &who, Method::GET, ("", json!({}))).await.json();
     assert_eq!(shown["processor"]["last_event_at"], Value::Null);
     let events = owner(&world, &who, Method::GET, ("/processor/events", json!({}))).await.json();
@@ -245,7 +246,7 @@ async fn nothing_of_the_past_is_passed_over() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_booked_is_said() {
+async fn unrecordable_objects_are_reported() {
     let world = World::start().await;
     let known = || {
         let mut broken = invoice(&world, ("in_1", "cus_1"), 1_000);
@@ -268,7 +269,7 @@ async fn what_cannot_be_booked_is_said() {
 }
 
 #[tokio::test]
-async fn what_was_asked_is_in_the_error() {
+async fn error_names_the_failed_request() {
     let world = World::start().await;
     let known = || vec![("/v1/account", json!({"id": "acct_1"})), ("/v1/charges", json!(403))];
     let (who, _) = connected(&world, known, 0).await;
@@ -285,18 +286,18 @@ async fn what_was_asked_is_in_the_error() {
     world.end().await;
 }
 
-/// A definitive refusal is not asked for again.
+/// A permanent refusal is not retried.
 #[tokio::test]
-async fn a_definitive_answer_ends_it_at_once() {
+async fn permanent_refusal_ends_the_backfill() {
     for (path, status, why) in [
-        ("/v1/invoices", 401, "the processor does not take the key: it answered /v1/invoices with status 401 (no)"),
+        ("/v1/invoices", 401, "the processor rejects the API key: it answered /v1/invoices with status 401 (no)"),
         ("/v1/invoices", 404, "the processor answered /v1/invoices with status 404 (no)"),
         ("/v1/checkout", 403, "answered /v1/checkout/sessions with status 403: the key may not read checkout sessions"),
     ] {
         let world = World::start().await;
         let known = || vec![("/v1/account", json!({"id": "acct_1"})), (path, json!(status))];
         let (who, asked) = connected(&world, known, 0).await;
-        // From the beginning: the first window is of everything, not only of bills.
+        // Without `since` the first window covers all objects, not only invoices.
         let begun = owner(&world, &who, Method::POST, ("/backfill", json!({}))).await;
         let at = format!("/backfill/{}", begun.json()["backfill"]["id"].as_str().unwrap());
         go_on(&world).await;
@@ -308,7 +309,7 @@ async fn a_definitive_answer_ends_it_at_once() {
     }
 }
 
-/// As localstripe does: lists are not filtered, and some are not there.
+/// Like localstripe: lists are not filtered, and some endpoints are missing.
 #[tokio::test]
 async fn a_processor_that_filters_nothing_is_read() {
     let world = World::start().await;
@@ -347,16 +348,16 @@ async fn a_processor_that_filters_nothing_is_read() {
     let since = world.hall.clock().now().as_second() - 3_600;
     let done = back_fill(&world, &who, since).await;
     assert_eq!((&done["status"], &done["error"]), (&json!("done"), &Value::Null), "{done}");
-    assert_eq!(done["invoices_seen"], 2, "neither the open one nor the early one: {done}");
+    assert_eq!(done["invoices_seen"], 2, "neither the open invoice nor the early one: {done}");
     let lines = all(&world, "/affiliate-commissions").await;
     let amounts: Vec<_> = lines.iter().map(|line| line["amount_cents"].as_i64().unwrap()).collect();
-    assert_eq!(amounts, [600], "a quarter went back of one; the charge's flag excludes the other");
+    assert_eq!(amounts, [600], "a quarter of one was refunded; the charge's flag excludes the other");
     world.end().await;
 }
 
-/// The flag that excludes what a customer buys may stand where the key does not see it: nothing is booked past that.
+/// A flag on the customer may exclude the purchases. If the key cannot read customers, nothing is recorded.
 #[tokio::test]
-async fn customers_that_may_not_be_read_are_not_gone_without() {
+async fn unreadable_customers_stop_the_backfill() {
     let world = World::start().await;
     let known = || {
         let mut paid = invoice(&world, ("in_1", "cus_1"), 1_000);
@@ -380,9 +381,10 @@ async fn customers_that_may_not_be_read_are_not_gone_without() {
     world.end().await;
 }
 
-/// A key that has run out, or that may not read charges, says nothing of a refund: it is asked for until it is told.
+/// An expired key, or one that cannot read charges, gives no information about refunds: the comparison is repeated
+/// until it succeeds.
 #[tokio::test]
-async fn what_the_key_may_not_see_is_not_compared() {
+async fn charges_without_permission_are_not_reconciled() {
     let world = World::start().await;
     let known = || {
         let mut paid = invoice(&world, ("in_1", "cus_1"), 10_000);
@@ -411,9 +413,9 @@ async fn what_the_key_may_not_see_is_not_compared() {
     world.end().await;
 }
 
-/// A refund and a dispute of which no event came are heard of when a run is drafted.
+/// A refund and a dispute without an event are detected when a payout run is drafted.
 #[tokio::test]
-async fn charges_are_asked_about_before_a_run_is_shown() {
+async fn charges_are_reconciled_before_a_draft() {
     let world = World::start().await;
     let known = || {
         let paid = |id: &str, charge: &str| {
@@ -428,7 +430,7 @@ async fn charges_are_asked_about_before_a_run_is_shown() {
         let lost = json!([{"id": "dp_1", "object": "dispute", "charge": "ch_3", "status": "lost", "amount": 10_000,
             "currency": "usd"}]);
         let customer = json!({"id": "cus_1", "object": "customer", "email": "grace@example.net", "metadata": {}});
-        // Which payment paid it, neither it nor an event says.
+        // Neither the invoice nor an event names the payment that paid it.
         let mut silent = invoice(&world, ("in_4", "cus_1"), 10_000);
         silent["charge"] = Value::Null;
         let invoices = json!([silent, paid("in_3", "ch_3"), paid("in_2", "ch_2"), paid("in_1", "ch_1")]);
@@ -455,7 +457,7 @@ async fn charges_are_asked_about_before_a_run_is_shown() {
     let lines = all(&world, "/affiliate-commissions").await;
     assert!(lines.len() == 4 && lines.iter().all(|line| line["status"] == "pending"), "{lines:?}");
     let office = AffiliateService::new(world.hall.clone());
-    // Each waits for its answer, which is asked for a day before its hold ends.
+    // Each line is checked a day before its hold ends, and waits for the response.
     world.hall.clock().advance(Duration::from_secs(29 * 86_400 + 3_600));
     let (ledger, now) = (office.ledger(), world.hall.clock().now());
     ledger.reconcile_due(0..=PARTITIONS - 1, now, &office).await.unwrap();
@@ -470,8 +472,8 @@ async fn charges_are_asked_about_before_a_run_is_shown() {
     world.end().await;
 }
 
-/// A program, and the id of a back-fill of it that is begun.
-async fn begun(world: &World, known: Known) -> (crate::world::Signed, Arc<AtomicUsize>, String) {
+/// A program with a started backfill; returns the backfill's id.
+async fn begun(world: &World, known: StripePages) -> (crate::world::Signed, Arc<AtomicUsize>, String) {
     let known = || [known, vec![("/v1/account", json!({"id": "acct_1", "object": "account"}))]].concat();
     let (who, asked) = connected(world, known, 0).await;
     let since = json!({"since": world.hall.clock().now().as_second() - 3_600});
@@ -480,16 +482,16 @@ async fn begun(world: &World, known: Known) -> (crate::world::Signed, Arc<Atomic
     (who, asked, path)
 }
 
-/// Until the processor was asked more often than so.
+/// Waits until the processor has received more than `before` requests.
 async fn more_than(asked: &AtomicUsize, before: usize) {
     while asked.load(Ordering::Relaxed) <= before {
         tokio::task::yield_now().await;
     }
 }
 
-/// Who ends in the midst of a window again and again, as by a lack of memory, does not begin with it for ever.
+/// A process that repeatedly dies in one window, for example out of memory, does not retry it for ever.
 #[tokio::test]
-async fn a_window_that_ends_the_process_is_given_up() {
+async fn window_that_kills_the_process_is_abandoned() {
     let world = World::start().await;
     let (who, asked, path) = begun(&world, Vec::new()).await;
     let office = AffiliateService::new(world.hall.clone());
@@ -499,7 +501,7 @@ async fn a_window_that_ends_the_process_is_given_up() {
         tokio::select! {
             biased;
             () = more_than(&asked, before) => begun += 1,
-            // There was none to begin with, or only its end was noted.
+            // No window was left, or only its end was recorded.
             _ = office.backfill_due(0..=PARTITIONS - 1, now) => {}
         }
         world.hall.clock().advance(Duration::from_secs(301));
@@ -507,15 +509,15 @@ async fn a_window_that_ends_the_process_is_given_up() {
     assert_eq!(begun, 3);
     let failed = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
     assert_eq!(failed["status"], "failed", "{failed}");
-    assert!(failed["error"].as_str().unwrap().contains("the server ended"), "{failed}");
-    // The owner may begin another one.
+    assert!(failed["error"].as_str().unwrap().contains("the server stopped"), "{failed}");
+    // The owner may start another backfill.
     let another = owner(&world, &who, Method::POST, ("/backfill", json!({}))).await;
     assert_eq!(another.status, StatusCode::ACCEPTED);
     world.end().await;
 }
 
 #[tokio::test]
-async fn who_stops_well_has_not_failed() {
+async fn graceful_stop_is_not_a_failure() {
     let world = World::start().await;
     let (who, asked, path) = begun(&world, Vec::new()).await;
     let office = AffiliateService::new(world.hall.clone());
@@ -530,12 +532,12 @@ async fn who_stops_well_has_not_failed() {
 }
 
 #[tokio::test]
-async fn an_object_that_is_too_large_is_named_and_the_others_are_booked() {
+async fn oversized_object_is_reported_and_others_recorded() {
     let world = World::start().await;
     let mut large = invoice(&world, ("in_large", "cus_1"), 1_000);
     large["description"] = json!("x".repeat(64 << 10));
     let mut small = invoice(&world, ("in_small", "cus_1"), 2_000);
-    // Paid after the referral, which is made while the clock goes on by two minutes.
+    // Paid after the referral, which is created while the clock advances by two minutes.
     let paid_at = world.hall.clock().now().as_second() + 60;
     for invoice in [&mut large, &mut small] {
         invoice["created"] = json!(paid_at);
@@ -556,9 +558,9 @@ async fn an_object_that_is_too_large_is_named_and_the_others_are_booked() {
     world.end().await;
 }
 
-/// What does not fit into the memory of a window is asked about in shorter ones.
+/// If a window does not fit into memory, it is split into shorter ones.
 #[tokio::test]
-async fn a_window_that_is_too_large_is_cut() {
+async fn oversized_window_is_split() {
     let world = World::start().await;
     let now = world.hall.clock().now().as_second();
     let filler = "x".repeat(60 << 10);

@@ -1,4 +1,4 @@
-//! `…/affiliate-campaigns`: what partners earn by.
+//! `…/affiliate-campaigns`: commission terms of partners.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::affiliates::{partner, with_headers};
 use crate::world::World;
 
 #[tokio::test]
-async fn campaigns_are_made_of_what_is_said() {
+async fn campaigns_are_created_from_the_request() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let plain = world.call(Method::POST, "/affiliate-campaigns", &json!({"name": " Plain "})).await;
@@ -40,7 +40,7 @@ async fn campaigns_are_made_of_what_is_said() {
 }
 
 #[tokio::test]
-async fn a_campaign_is_told_as_it_was_made() {
+async fn campaign_response_round_trips() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let whole = json!({
@@ -76,11 +76,11 @@ async fn a_campaign_is_told_as_it_was_made() {
     let odd = json!({"name": "Odd", "tiers": [{"min_paid_customers": 2, "commission_bps": 1, "colour": 1}]});
     let odd = world.call(Method::POST, "/affiliate-campaigns", &odd).await.json();
     assert_eq!(odd["warnings"], json!(["`tiers[0].colour` is not a known field and was ignored"]));
-    // What is shown can be sent back as it is.
+    // The response can be sent back unchanged.
     let path = format!("/affiliate-campaigns/{}", made["id"].as_str().unwrap());
     let same = world.call(Method::PATCH, &path, &made).await;
     assert_eq!(same.json()["campaign"], made, "{same:?}");
-    // One default at a time, which new partners get.
+    // There is one default campaign at a time; new partners get it.
     let listed = world.get("/affiliate-campaigns").await.json();
     let defaults: Vec<&Value> =
         listed["data"].as_array().unwrap().iter().filter(|one| one["is_default"] == true).collect();
@@ -104,7 +104,7 @@ async fn both_numbers_of_a_rate_are_kept() {
     for field in ["commission_bps", "commission_flat_cents", "tiers", "product_rates"] {
         assert_eq!(made[field], whole[field], "{field}");
     }
-    // The number that did not count is there when the type changes, of tiers too; and the other one afterwards.
+    // When the type changes, also of tiers, the stored number of the other type applies again.
     let path = format!("/affiliate-campaigns/{}", made["id"].as_str().unwrap());
     for kind in ["flat", "percent"] {
         let turned = world.call(Method::PATCH, &path, &json!({"commission_type": kind})).await;
@@ -119,7 +119,7 @@ async fn both_numbers_of_a_rate_are_kept() {
 }
 
 #[tokio::test]
-async fn campaigns_that_will_not_do_are_refused() {
+async fn invalid_campaigns_are_refused() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let tier = |n: i64| json!({"min_paid_customers": n, "commission_bps": 1});
@@ -170,7 +170,7 @@ async fn campaigns_that_will_not_do_are_refused() {
 }
 
 #[tokio::test]
-async fn campaigns_change_and_rest() {
+async fn campaigns_are_updated_and_archived() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let listed = world.get("/affiliate-campaigns").await.json();
@@ -198,7 +198,7 @@ async fn campaigns_change_and_rest() {
     let joins = json!({"email": "a@example.org", "campaign_id": "Other"});
     assert_eq!(world.call(Method::POST, "/affiliates", &joins).await.status, StatusCode::BAD_REQUEST);
     let archived = patch(&other, json!({"make_default": true})).await;
-    assert_eq!(archived.status, StatusCode::CONFLICT, "what is archived takes nobody");
+    assert_eq!(archived.status, StatusCode::CONFLICT, "an archived campaign cannot be the default");
     let back = patch(&other, json!({"archived_at": null, "make_default": true})).await;
     assert_eq!((back.status, &back.json()["campaign"]["is_default"]), (StatusCode::OK, &json!(true)));
     assert_eq!(world.get(&default).await.json()["campaign"]["is_default"], json!(false));

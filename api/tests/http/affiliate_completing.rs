@@ -1,23 +1,23 @@
-//! What an event of the processor's leaves out, and is asked for before it is booked.
+//! Enrichment: data that a processor's event lacks is requested before the event is recorded.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::affiliate_backfill::{Known, connected, list};
+use crate::affiliate_backfill::{StripePages, connected, list};
 use crate::affiliate_ledger::{event, invoice, tell};
 use crate::affiliate_program::owner;
 use crate::affiliates::all;
 use crate::world::{Signed, World};
 
-/// Its program, whose processor is played.
-async fn program(world: &World, known: Known) -> (Signed, String) {
+/// A program with a simulated processor.
+async fn program(world: &World, known: StripePages) -> (Signed, String) {
     let known = || [known, vec![("/v1/account", json!({"id": "acct_1", "object": "account"}))]].concat();
     let (who, _) = connected(world, known, 0).await;
     let shown = owner(world, &who, Method::GET, ("", json!({}))).await.json();
     (who, shown["program"]["id"].as_str().unwrap().to_owned())
 }
 
-/// An invoice as it is told of since 2025: which payment paid it does not stand in it.
+/// An invoice in the format of 2025 and later, which does not name its payment.
 fn unnamed(world: &World) -> Value {
     let mut invoice = invoice(world, ("in_1", "cus_1"), 10_000);
     invoice["charge"] = Value::Null;
@@ -41,7 +41,7 @@ async fn a_refund_of_an_unknown_payment_finds_its_invoice() {
     let charge = json!({"id": "ch_1", "object": "charge", "payment_intent": "pi_1", "amount": 10_000,
         "amount_refunded": 10_000, "currency": "usd"});
     let refunded = event(&world, ("evt_2", "charge.refunded"), &charge);
-    // Nobody answered, or the key may not ask: it is to be sent again.
+    // The request failed, or the key lacks permission: the event must be sent again.
     for _ in 0..2 {
         let unheard = tell(&world, &program, &refunded).await;
         assert_eq!(unheard.status, StatusCode::INTERNAL_SERVER_ERROR, "{unheard:?}");
@@ -54,7 +54,7 @@ async fn a_refund_of_an_unknown_payment_finds_its_invoice() {
     assert_eq!(replayed["event"]["status"], "done", "{replayed}");
     let line = all(&world, "/affiliate-commissions").await[0].clone();
     assert_eq!((&line["status"], &line["reverse_reason"]), (&json!("reversed"), &json!("refund")));
-    // One of no invoice at all is nobody's.
+    // A dispute without an invoice belongs to no partner.
     let other = json!({"id": "dp_1", "object": "dispute", "charge": "ch_9", "payment_intent": "pi_9",
         "status": "lost", "amount": 1, "currency": "usd"});
     let disputed = event(&world, ("evt_3", "charge.dispute.closed"), &other);
@@ -63,7 +63,7 @@ async fn a_refund_of_an_unknown_payment_finds_its_invoice() {
 }
 
 #[tokio::test]
-async fn a_long_invoice_is_booked_by_all_of_its_lines() {
+async fn all_lines_of_a_long_invoice_are_recorded() {
     let world = World::start().await;
     let line = |number: u32, product: &str| {
         json!({"id": format!("il_{number}"), "amount": 1_000, "currency": "usd",
@@ -84,7 +84,8 @@ async fn a_long_invoice_is_booked_by_all_of_its_lines() {
     };
     let paid = event(&world, ("evt_1", "invoice.paid"), &long("in_1", 11_000));
     assert_eq!(tell(&world, &program, &paid).await.json()["status"], "done");
-    // Of the other one the key may see none at first, and then the processor says no lines: a part of them says nothing, its total does.
+    // For the other invoice the key cannot read the lines at first, and then there are none. Incomplete lines are not
+    // used; the total is.
     let known = vec![("/v1/invoices/in_2/lines", json!({"in_turn": [401, 403, 404]}))];
     let address = crate::affiliate_backfill::play(
         [known, vec![("/v1/account", json!({"id": "acct_1", "object": "account"}))]].concat(),

@@ -1,4 +1,4 @@
-//! `…/imports`: lists of partners.
+//! `…/imports`: imports of partner lists.
 
 use http::{Method, StatusCode};
 use http_body_util::Full;
@@ -31,7 +31,7 @@ const LIST: &str = "\u{feff}EMAIL,First Name,token,status,parent_email,country,c
     alan@example.org,,,invited,ada@example.org,,Partners,\r\n";
 
 #[tokio::test]
-async fn a_list_is_tried_and_then_taken_in() {
+async fn import_supports_a_dry_run() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
@@ -85,7 +85,7 @@ async fn a_list_is_tried_and_then_taken_in() {
 }
 
 #[tokio::test]
-async fn columns_of_other_programs_are_read_or_named() {
+async fn foreign_columns_are_mapped_or_reported() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
     let list = "Name,E-Mail,PayPal,Total earned\nŁukasz Żak,l@example.org,pay@example.org,12\n";
@@ -98,7 +98,7 @@ async fn columns_of_other_programs_are_read_or_named() {
 }
 
 #[tokio::test]
-async fn what_is_no_list_is_refused_whole() {
+async fn invalid_csv_is_refused() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
     let long: String = (0..=5_000).map(|n| format!("p{n}@example.org\n")).collect();

@@ -1,4 +1,4 @@
-//! What the payment processor tells, at the door; and what becomes of it: commissions, reviews, the audit.
+//! Events of the payment processor over HTTP, and their effects: commissions, reviews, the audit log.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::affiliate_program::{owner, set_up};
 use crate::affiliates::{all, partner, with_headers};
 use crate::world::{Answered, Signed, World};
 
-/// Of the program that [`set_up`] makes.
+/// The webhook secret of the program that [`set_up`] creates.
 const SECRET: &str = "whsec_one";
 
-/// The processor's signature of now over a body.
+/// The processor's signature over a body, at the current time.
 fn signature(world: &World, secret: &str, body: &str) -> String {
     let now = world.hall.clock().now().as_second();
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
@@ -23,7 +23,7 @@ fn signature(world: &World, secret: &str, body: &str) -> String {
     format!("t={now},v1={hex}")
 }
 
-/// Posts a body that is signed so.
+/// Posts a body with this signature.
 async fn post(world: &World, program: &str, (signature, body): (&str, &str)) -> Answered {
     let path = format!("/processor/stripe/{program}");
     let request = http::Request::post(path).header("host", "test").header("stripe-signature", signature);
@@ -35,20 +35,20 @@ pub(crate) async fn program(world: &World, who: &Signed) -> String {
     shown["program"]["id"].as_str().unwrap().to_owned()
 }
 
-/// The processor tells of something.
+/// Sends a signed event of the processor.
 pub(crate) async fn tell(world: &World, program: &str, event: &Value) -> Answered {
     let body = event.to_string();
     post(world, program, (&signature(world, SECRET, &body), &body)).await
 }
 
-/// An event of now, in the processor's words.
+/// A processor event with the current time.
 pub(crate) fn event(world: &World, (id, kind): (&str, &str), object: &Value) -> Value {
     let created = world.hall.clock().now().as_second();
     json!({"id": id, "object": "event", "type": kind, "created": created, "livemode": true,
            "data": {"object": object}})
 }
 
-/// A paid invoice of a customer.
+/// A paid invoice of this customer.
 pub(crate) fn invoice(world: &World, (id, customer): (&str, &str), cents: i64) -> Value {
     let now = world.hall.clock().now().as_second();
     json!({
@@ -61,7 +61,7 @@ pub(crate) fn invoice(world: &World, (id, customer): (&str, &str), cents: i64) -
     })
 }
 
-/// A commission of a partner `ada`: its id.
+/// Creates a commission of partner `ada` and returns its id.
 pub(crate) async fn commission(world: &World) -> String {
     let who = set_up(world, 1).await;
     let program = program(world, &who).await;
@@ -74,21 +74,21 @@ pub(crate) async fn commission(world: &World) -> String {
     found[0]["id"].as_str().unwrap().to_owned()
 }
 
-/// Where the processor's account is not known, an event that names one is of another one: a connected one.
+/// While the processor's own account id is unknown, an event that names an account belongs to a connected account.
 #[tokio::test]
-async fn what_connected_accounts_sell_is_none_of_the_programs() {
+async fn sales_of_connected_accounts_are_ignored() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
     let program = program(&world, &who).await;
     let mut anothers = event(&world, ("evt_1", "invoice.paid"), &invoice(&world, ("in_1", "cus_1"), 4_900));
     anothers["account"] = json!("acct_connected");
     assert_eq!(tell(&world, &program, &anothers).await.json()["status"], "ignored");
-    // What is told of partners' own accounts is told of those.
+    // Events about partners' accounts belong to those accounts.
     let account = json!({"id": "acct_connected", "object": "account", "capabilities": {"transfers": "active"}});
     let mut updated = event(&world, ("evt_2", "account.updated"), &account);
     updated["account"] = json!("acct_connected");
     let heard = tell(&world, &program, &updated).await.json();
-    assert_eq!(heard["reason"], "it is of an account that no partner has", "{heard}");
+    assert_eq!(heard["reason"], "no partner has this account", "{heard}");
     world.end().await;
 }
 
@@ -143,7 +143,7 @@ async fn a_paid_invoice_is_a_commission() {
 }
 
 #[tokio::test]
-async fn a_commission_is_taken_back_and_brought_back() {
+async fn commission_is_reversed_and_restored() {
     let world = World::start().await;
     let id = commission(&world).await;
     let path = format!("/affiliate-commissions/{id}");
@@ -166,7 +166,7 @@ async fn a_commission_is_taken_back_and_brought_back() {
     let line = reversed.json()["commission"].clone();
     assert_eq!((&line["status"], &line["reverse_reason"]), (&json!("reversed"), &json!("fraud")));
     assert!(line["reversed_at"].is_string() && line.get("note").is_none());
-    // Again is no change.
+    // Reversing again changes nothing.
     assert_eq!(patch(json!({"status": "reversed"})).await.json()["commission"], line);
     let who = world.session(1).await;
     let reinstate = format!("/commissions/{id}/reinstate");
@@ -177,9 +177,9 @@ async fn a_commission_is_taken_back_and_brought_back() {
     world.end().await;
 }
 
-/// There is nobody whom it could be paid to: that is said, and nothing is done.
+/// A deleted partner cannot be paid: the request is refused and nothing changes.
 #[tokio::test]
-async fn what_a_deleted_partner_earned_is_not_brought_back() {
+async fn commission_of_a_deleted_partner_is_not_restored() {
     let world = World::start().await;
     let id = commission(&world).await;
     let who = world.session(1).await;
@@ -208,7 +208,7 @@ async fn what_a_deleted_partner_earned_is_not_brought_back() {
 }
 
 #[tokio::test]
-async fn who_is_not_the_processor_is_not_heard() {
+async fn unsigned_events_are_refused() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
     let program = program(&world, &who).await;
@@ -233,12 +233,12 @@ async fn who_is_not_the_processor_is_not_heard() {
     let ignored = tell(&world, &program, &other_mode).await;
     assert_eq!((ignored.status, &ignored.json()["status"]), (StatusCode::OK, &json!("ignored")));
     world.hall.clock().advance(Duration::from_secs(301));
-    assert_eq!(post(&world, &program, (&good, &body)).await.status, StatusCode::BAD_REQUEST, "an old one");
+    assert_eq!(post(&world, &program, (&good, &body)).await.status, StatusCode::BAD_REQUEST, "an old signature");
     world.end().await;
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_kept_and_tried_again() {
+async fn unreadable_events_are_stored_and_replayed() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
     let program = program(&world, &who).await;
@@ -266,7 +266,7 @@ async fn what_cannot_be_read_is_kept_and_tried_again() {
     let shown = call(Method::GET, "").await.json();
     assert_eq!(shown["processor"]["failed_events"], 2);
     assert!(shown["processor"]["last_event_at"].is_string());
-    // The same event, mended, is heard.
+    // The corrected event with the same id is processed.
     let right = event(&world, ("evt_1", "invoice.paid"), &invoice(&world, ("in_1", "cus_1"), 100));
     assert_eq!(tell(&world, &program, &right).await.json()["status"], "done");
     let done = call(Method::POST, "/processor/events/evt_1/replay").await.json()["event"].clone();
@@ -275,7 +275,7 @@ async fn what_cannot_be_read_is_kept_and_tried_again() {
 }
 
 #[tokio::test]
-async fn the_owner_decides_of_referrals() {
+async fn owner_reviews_referrals() {
     let world = World::start().await;
     let id = commission(&world).await;
     let who = world.session(1).await;
@@ -296,12 +296,12 @@ async fn the_owner_decides_of_referrals() {
     let allowed = call(Method::POST, format!("/reviews/{referral}/allow")).await.json();
     assert_eq!((&allowed["referral"]["status"], &allowed["review"]["status"]), (&json!("active"), &json!("allowed")));
     let line = world.get(&format!("/affiliate-commissions/{id}")).await.json()["commission"].clone();
-    assert_eq!(line["status"], "reversed", "its reversed lines stay so");
+    assert_eq!(line["status"], "reversed", "its reversed commissions stay reversed");
     let audit = call(Method::GET, "/audit".to_owned()).await.json();
     assert_eq!((&audit["ok"], &audit["broken"]), (&json!(true), &json!([])));
     assert_eq!(audit["checked"], json!({"partners": 1, "referrals": 1, "commissions": 1, "payouts": 0}));
     assert_eq!(call(Method::POST, "/reviews/ref_x/allow".to_owned()).await.status, StatusCode::NOT_FOUND);
-    // No key is an owner.
+    // An API key has no owner permissions.
     let with_key = world.get(&format!("{}/audit", crate::affiliate_program::PROGRAM)).await;
     assert_eq!(with_key.status, StatusCode::FORBIDDEN);
     world.end().await;

@@ -1,4 +1,4 @@
-//! `Idempotency-Key` and `If-Match`, wherever something is done: once, and only to what was seen.
+//! `Idempotency-Key` and `If-Match` on affiliate operations.
 
 use http::{Method, StatusCode};
 use http_body_util::Full;
@@ -9,7 +9,7 @@ use crate::affiliate_program::{PROGRAM, owner, set_up};
 use crate::affiliates::{all, partner, with_headers};
 use crate::world::{Answered, Signed, World};
 
-/// A call of the owner's with a further header field.
+/// A call by the owner with an additional header field.
 async fn with_header(
     world: &World,
     who: &Signed,
@@ -32,7 +32,7 @@ fn is_stale(answer: &Answered) -> bool {
 }
 
 #[tokio::test]
-async fn a_partner_is_touched_only_as_it_was_seen() {
+async fn partner_changes_honour_if_match() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
@@ -56,13 +56,13 @@ async fn a_partner_is_touched_only_as_it_was_seen() {
     let inside = owner(&world, &who, Method::GET, (payout.trim_end_matches("/payout-method"), json!({}))).await;
     assert_eq!(inside.json()["payout_destination"], Value::Null);
     assert_eq!(delete(&link, &now).await.status, StatusCode::OK);
-    // One of several is enough.
+    // One matching tag in a list is enough.
     let set = set(&format!("{seen}, {now}")).await;
     assert_eq!(set.status, StatusCode::OK, "{set:?}");
     assert!(is_stale(&delete(&path, &format!("{seen}, {now}")).await));
     assert_eq!(delete(&path, "\"nine\"").await.status, StatusCode::BAD_REQUEST);
     assert_eq!(delete(&path, set.headers["etag"].to_str().unwrap()).await.status, StatusCode::OK);
-    // The processor is the program's.
+    // The processor settings share the program's version.
     let program = owner(&world, &who, Method::GET, ("", json!({}))).await;
     let other = json!({"webhook_secrets": ["whsec_two"]});
     let old = format!("\"{}\"", program.json()["program"]["rev"].as_u64().unwrap() - 1);
@@ -76,7 +76,7 @@ async fn a_partner_is_touched_only_as_it_was_seen() {
 }
 
 #[tokio::test]
-async fn a_payout_is_settled_only_as_it_was_seen() {
+async fn payout_changes_honour_if_match() {
     let world = World::start().await;
     let id = processing(&world).await;
     let who = world.session(1).await;
@@ -97,7 +97,7 @@ async fn a_payout_is_settled_only_as_it_was_seen() {
 }
 
 #[tokio::test]
-async fn a_run_and_a_program_are_touched_only_as_they_were_seen() {
+async fn run_and_program_changes_honour_if_match() {
     let world = World::start().await;
     let (who, drafted) = drafted(&world).await;
     let cancel = format!("/payout-runs/{}/cancel", drafted["run"]["id"].as_str().unwrap());
@@ -112,7 +112,7 @@ async fn a_run_and_a_program_are_touched_only_as_they_were_seen() {
 }
 
 #[tokio::test]
-async fn a_login_link_is_made_once_with_a_key() {
+async fn login_link_is_idempotent() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
@@ -126,13 +126,13 @@ async fn a_login_link_is_made_once_with_a_key() {
     let again = make(&ada, json!({})).await;
     assert_eq!((again.json(), &again.headers["idempotent-replayed"]), (made.json(), &"true".parse().unwrap()));
     assert_eq!(make(&bob, json!({})).await.code(), "idempotency_conflict");
-    // Another link takes its place: it is not handed out again.
+    // Another link replaces this one, so the idempotent response no longer contains it.
     let path = format!("/affiliates/{}/login-link", ada["id"].as_str().unwrap());
     let made = world.call(Method::POST, &path, &json!({})).await;
     assert_eq!(made.status, StatusCode::OK, "{made:?}");
     assert_eq!(make(&ada, json!({})).await.code(), "conflict");
     assert_eq!(make(&ada, json!({"for": "another"})).await.code(), "idempotency_conflict");
-    // What lets somebody in is not in the store for everybody to read.
+    // The link's secret must not be stored in plain text.
     let secret = made.json()["url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
     let everything = store::engine::Key::new()..vec![0xff; 40].into();
     let rows = world.hall.store().scan(everything, store::engine::ScanOrder::Ascending, 100_000).await.unwrap();
@@ -141,14 +141,14 @@ async fn a_login_link_is_made_once_with_a_key() {
 }
 
 #[tokio::test]
-async fn what_an_owner_does_is_done_once_with_a_key() {
+async fn owner_operations_are_idempotent() {
     let world = World::start().await;
     let (who, drafted) = drafted(&world).await;
     let id = drafted["run"]["id"].as_str().unwrap();
     let post = async |path: &str, body: Value| {
         with_header(&world, &who, (Method::POST, path, body), ("idempotency-key", "k")).await
     };
-    // A key that came with what was refused is free.
+    // A refused request leaves its key free.
     assert_eq!(post("/payout-runs", json!({})).await.code(), "conflict");
     let cancelled = post(&format!("/payout-runs/{id}/cancel"), json!({})).await;
     assert_eq!(cancelled.status, StatusCode::OK, "{cancelled:?}");
@@ -169,7 +169,7 @@ async fn what_an_owner_does_is_done_once_with_a_key() {
     world.end().await;
 }
 
-/// What is kept under the keys of an owner: the rows, as they are.
+/// The stored idempotency records of owners.
 async fn kept(world: &World) -> Vec<Value> {
     let space = store::key::prefix_range(&[store::key::Space::Idempotency as u8]);
     let rows = world.hall.store().scan(space, store::engine::ScanOrder::Ascending, 1_000).await.unwrap();
@@ -177,7 +177,7 @@ async fn kept(world: &World) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_an_owner_does_is_kept_with_its_answer() {
+async fn owner_operations_store_their_response() {
     let world = World::start().await;
     let (who, drafted) = drafted(&world).await;
     let id = drafted["run"]["id"].as_str().unwrap().to_owned();
@@ -200,19 +200,19 @@ async fn what_an_owner_does_is_kept_with_its_answer() {
         let again = post().await;
         assert_eq!((again.json(), &again.headers["etag"]), (first.json(), &first.headers["etag"]), "{path}");
         assert_eq!(again.headers["idempotent-replayed"], "true");
-        // Whoever does it by another key is refused, and keeps none.
+        // The same operation with another key is refused, and stores no record.
         let other = with_header(&world, &who, (Method::POST, path, body.clone()), ("idempotency-key", "other"));
         assert!(other.await.status.is_client_error(), "{path}");
         assert_eq!(kept(&world).await.len(), number + 1, "{path}");
     }
-    // A key is one operation's.
+    // A key is bound to one operation.
     let other = with_header(&world, &who, (Method::POST, "/go-live", json!({})), ("idempotency-key", "key-2"));
     assert_eq!(other.await.code(), "idempotency_conflict");
     world.end().await;
 }
 
 #[tokio::test]
-async fn a_draft_that_was_cut_off_is_the_one_that_is_answered() {
+async fn interrupted_draft_is_resumed_by_its_key() {
     let world = World::start().await;
     let (who, first) = drafted(&world).await;
     let cancel = format!("/payout-runs/{}/cancel", first["run"]["id"].as_str().unwrap());
@@ -225,7 +225,7 @@ async fn a_draft_that_was_cut_off_is_the_one_that_is_answered() {
     };
     let made = draft().await;
     assert_eq!(made.status, StatusCode::CREATED, "{made:?}");
-    // As if it had died before its answer was kept: the key names the run.
+    // Simulates a crash before the response was stored: the record names only the run.
     let id = made.json()["run"]["id"].clone();
     begun_only(&world, id.as_str().unwrap()).await;
     let cancel = format!("/payout-runs/{}/cancel", id.as_str().unwrap());
@@ -233,13 +233,13 @@ async fn a_draft_that_was_cut_off_is_the_one_that_is_answered() {
     let again = draft().await;
     assert_eq!((again.status, &again.json()["run"]["id"]), (StatusCode::CREATED, &id), "{again:?}");
     assert_eq!((&again.json()["run"]["status"], runs().await.len()), (&json!("cancelled"), 2));
-    // From now on it is that answer.
+    // From now on that response is replayed.
     let third = draft().await;
     assert_eq!((third.json(), &third.headers["idempotent-replayed"]), (again.json(), &"true".parse().unwrap()));
     world.end().await;
 }
 
-/// Leaves of a draft's key what its first commit kept.
+/// Reduces the idempotency record of a draft to what its first commit stored.
 async fn begun_only(world: &World, run: &str) {
     let space = store::key::prefix_range(&[store::key::Space::Idempotency as u8]);
     let rows = world.hall.store().scan(space, store::engine::ScanOrder::Ascending, 10).await.unwrap();

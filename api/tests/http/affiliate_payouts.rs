@@ -1,10 +1,10 @@
-//! `/affiliate-payouts` for programs, and the owner's payout runs.
+//! `/affiliate-payouts` for API keys, and the owner's payout runs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ::affiliate::office::AffiliateService;
+use ::affiliate::service::AffiliateService;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use store::task::PARTITIONS;
@@ -16,7 +16,7 @@ use crate::affiliate_program::{PROGRAM, owner, set_up};
 use crate::affiliates::{all, partner, with_headers};
 use crate::world::{Answered, Signed, World};
 
-/// A program in which what is sold is earned at once: its owner, and its id.
+/// A program without a hold period; returns its owner and its id.
 async fn program(world: &World) -> (Signed, String) {
     let who = set_up(world, 1).await;
     let now = owner(world, &who, Method::PUT, ("/campaigns/default", json!({"hold_days": 0}))).await;
@@ -25,7 +25,7 @@ async fn program(world: &World) -> (Signed, String) {
     (who, shown["program"]["id"].as_str().unwrap().to_owned())
 }
 
-/// A partner who is paid to this address, with a customer `cus_NAME`.
+/// A partner with this PayPal address, and a customer `cus_NAME`.
 async fn seller(world: &World, name: &str, paypal: Option<&str>) -> String {
     let mut body = json!({"email": format!("{name}@example.org"), "token": name});
     if let Some(paypal) = paypal {
@@ -39,7 +39,7 @@ async fn seller(world: &World, name: &str, paypal: Option<&str>) -> String {
     made["id"].as_str().unwrap().to_owned()
 }
 
-/// A seller's customer pays.
+/// Records a paid invoice of a seller's customer.
 async fn sell(world: &World, program: &str, (name, number): (&str, u32), cents: i64) {
     let (id, customer) = (format!("in_{name}{number}"), format!("cus_{name}"));
     let paid = invoice(world, (&id, &customer), cents);
@@ -47,7 +47,7 @@ async fn sell(world: &World, program: &str, (name, number): (&str, u32), cents: 
     assert_eq!(tell(world, program, &paid).await.json()["status"], "done");
 }
 
-/// Ada has earned 2,000 and Bob 400: a run of both, in draft.
+/// A draft run with 2,000 for Ada and 400 for Bob.
 pub(crate) async fn drafted(world: &World) -> (Signed, Value) {
     let (who, program) = program(world).await;
     seller(world, "ada", Some("ada@paypal.example")).await;
@@ -60,7 +60,7 @@ pub(crate) async fn drafted(world: &World) -> (Signed, Value) {
 }
 
 #[tokio::test]
-async fn a_draft_goes_where_its_partner_is_paid_by_now() {
+async fn draft_follows_the_current_payout_destination() {
     let world = World::start().await;
     let (who, drafted) = drafted(&world).await;
     let path = format!("/payout-runs/{}", drafted["run"]["id"].as_str().unwrap());
@@ -76,7 +76,7 @@ async fn a_draft_goes_where_its_partner_is_paid_by_now() {
     assert_eq!((&payout["id"], &payout["amount_cents"]), (&ada["id"], &ada["amount_cents"]));
     assert!(run["run"]["rev"].as_u64() > drafted["run"]["rev"].as_u64(), "{run}");
     assert_eq!(approve(&world, &who, &drafted["run"]).await.status, StatusCode::CONFLICT);
-    // The same again changes nothing. What cannot be paid leaves.
+    // The same change again changes nothing. A payout without a destination leaves the draft.
     set(json!({"method": "wise", "destination": "ada@wise.example"})).await;
     assert_eq!(shown().await["run"]["rev"], run["run"]["rev"]);
     set(json!({"method": "stripe", "destination": "acct_ada"})).await;
@@ -84,7 +84,7 @@ async fn a_draft_goes_where_its_partner_is_paid_by_now() {
     assert_eq!((&run["run"]["payouts_count"], &run["run"]["totals"]), (&json!(1), &json!({"usd": 400})));
     assert_eq!(run["skipped"][0]["reason"], "not_ready");
     assert_eq!(approve(&world, &who, &run["run"]).await.status, StatusCode::OK);
-    // What is approved is under way.
+    // An approved payout is in progress and keeps its destination.
     let method = format!("/partners/{}/payout-method", run["payouts"][0]["affiliate_id"].as_str().unwrap());
     let elsewhere = json!({"method": "wise", "destination": "bob@wise.example"});
     assert_eq!(owner(&world, &who, Method::PUT, (&method, elsewhere)).await.status, StatusCode::OK);
@@ -94,7 +94,7 @@ async fn a_draft_goes_where_its_partner_is_paid_by_now() {
 }
 
 #[tokio::test]
-async fn a_draft_pays_by_the_methods_that_are_allowed() {
+async fn draft_uses_allowed_payout_methods() {
     let world = World::start().await;
     let (who, drafted) = drafted(&world).await;
     let path = format!("/payout-runs/{}", drafted["run"]["id"].as_str().unwrap());
@@ -115,7 +115,7 @@ async fn a_draft_pays_by_the_methods_that_are_allowed() {
     world.end().await;
 }
 
-/// The id of a payout that is under way.
+/// The id of a payout in progress.
 pub(crate) async fn processing(world: &World) -> String {
     let (who, drafted) = drafted(world).await;
     assert_eq!(approve(world, &who, &drafted["run"]).await.status, StatusCode::OK);
@@ -158,7 +158,7 @@ async fn a_run_is_drafted_approved_and_paid() {
     assert_eq!(call(Method::GET, "/payout-runs", json!({})).await.json()["data"], json!([run]));
     assert_eq!(call(Method::POST, "/payout-runs", json!({})).await.code(), "conflict");
     assert_eq!(call(Method::GET, &format!("/payout-runs/{id}/csv"), json!({})).await.code(), "conflict");
-    // The API sees drafts, and cannot say that they are paid.
+    // An API key sees drafts but cannot mark them as paid.
     let payouts = all(&world, "/affiliate-payouts").await;
     let ada = payouts.iter().find(|one| one["amount_cents"] == 2_000).unwrap().clone();
     assert_eq!((&ada["status"], &ada["method"], &ada["run_id"]), (&json!("draft"), &json!("paypal"), &run["id"]));
@@ -227,7 +227,7 @@ async fn payouts_of_an_approved_run_are_paid_or_fail() {
     let other = world.call(Method::POST, &paid_path, &json!({"reference": "BATCH-2"})).await;
     assert_eq!((other.status, other.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
     assert_eq!(all(&world, "/affiliate-commissions?status=paid").await.len(), 1);
-    assert_eq!(world.call(Method::DELETE, &of, &json!({})).await.code(), "forbidden", "it was paid");
+    assert_eq!(world.call(Method::DELETE, &of, &json!({})).await.code(), "forbidden", "it was paid already");
     assert_eq!(world.get("/affiliate-payouts/pay_1").await.code(), "not_found");
 
     let bob = all(&world, "/affiliate-payouts?status=processing").await[0].clone();
@@ -245,7 +245,7 @@ async fn payouts_of_an_approved_run_are_paid_or_fail() {
 }
 
 #[tokio::test]
-async fn files_are_what_each_way_of_paying_takes() {
+async fn payout_files_match_each_method() {
     let world = World::start().await;
     let (who, program) = program(&world).await;
     seller(&world, "ada", Some("ada@paypal.example")).await;
@@ -282,7 +282,7 @@ async fn files_are_what_each_way_of_paying_takes() {
     let files = get("files").await.json()["files"].clone();
     assert_eq!(files.as_array().unwrap().len(), 2);
     assert_eq!((&files[0]["format"], &files[0]["rows"]), (&json!("paypal"), &json!(1)));
-    // What is paid is not paid again by who fetches the file again.
+    // A paid payout is left out when the file is downloaded again.
     let payout = lines[1].split(',').nth(3).unwrap();
     let paid = json!({"reference": "PP-1"});
     let marked = world.call(Method::POST, &format!("/affiliate-payouts/{payout}/mark-paid"), &paid).await;
@@ -293,7 +293,7 @@ async fn files_are_what_each_way_of_paying_takes() {
 }
 
 #[tokio::test]
-async fn nobody_to_pay_is_no_run() {
+async fn run_without_payees_is_not_created() {
     let world = World::start().await;
     let (who, program) = program(&world).await;
     let draft = async || owner(&world, &who, Method::POST, ("/payout-runs", json!({"cutoff": null}))).await;
@@ -309,7 +309,7 @@ async fn nobody_to_pay_is_no_run() {
         let refused = owner(&world, &who, Method::POST, ("/payout-runs", json!({"cutoff": wrong}))).await;
         assert!(refused.json()["error"]["details"]["fields"]["cutoff"].is_string(), "{refused:?}");
     }
-    // What is not in a payout goes with its partner.
+    // A commission outside of payouts is deleted with its partner.
     let path = format!("/affiliates/{ada}");
     assert_eq!(world.call(Method::DELETE, &path, &json!({})).await.status, StatusCode::OK);
     let line = all(&world, "/affiliate-commissions").await[0].clone();
@@ -319,7 +319,7 @@ async fn nobody_to_pay_is_no_run() {
 }
 
 #[tokio::test]
-async fn approval_asks_for_a_fresh_sign_in_and_the_run_as_it_was_seen() {
+async fn approval_needs_a_fresh_sign_in_and_the_current_revision() {
     let world = World::start().await;
     let (who, drafted) = drafted(&world).await;
     let run = drafted["run"].clone();
@@ -346,14 +346,14 @@ async fn approval_asks_for_a_fresh_sign_in_and_the_run_as_it_was_seen() {
     let seen = json!({"rev": run["rev"], "totals": {"USD": 2_400}});
     let stale = call(&who, seen.clone()).await;
     assert_eq!((stale.status, stale.code()), (StatusCode::FORBIDDEN, "reauthentication_required".to_owned()));
-    assert_eq!(all(&world, "/affiliate-payouts?status=draft").await.len(), 2, "nothing has moved");
+    assert_eq!(all(&world, "/affiliate-payouts?status=draft").await.len(), 2, "nothing has changed");
     let fresh = world.session(1).await;
     assert_eq!(call(&fresh, seen).await.status, StatusCode::OK);
     world.end().await;
 }
 
 #[tokio::test]
-async fn who_is_suspended_leaves_the_draft() {
+async fn suspended_partner_leaves_the_draft() {
     let world = World::start().await;
     let (who, drafted) = drafted(&world).await;
     let ada = drafted["payouts"].as_array().unwrap().iter().find(|one| one["amount_cents"] == 2_000).unwrap();
@@ -372,7 +372,7 @@ async fn who_is_suspended_leaves_the_draft() {
 }
 
 #[tokio::test]
-async fn a_cancelled_run_is_gone_with_its_payouts() {
+async fn cancelled_run_is_deleted_with_its_payouts() {
     let world = World::start().await;
     let (who, drafted) = drafted(&world).await;
     let id = drafted["run"]["id"].as_str().unwrap();
@@ -390,7 +390,7 @@ async fn a_cancelled_run_is_gone_with_its_payouts() {
 }
 
 #[tokio::test]
-async fn another_account_has_none_of_it() {
+async fn payouts_are_isolated_between_accounts() {
     let world = World::start().await;
     let (_, drafted) = drafted(&world).await;
     world.account(2, mail::credential::ApiKeyScope::Full).await;
@@ -411,9 +411,9 @@ async fn another_account_has_none_of_it() {
     world.end().await;
 }
 
-/// No key of the API's moves a run (I12): what it may do with payouts are these.
+/// No API key can change a payout run (I12); this is the complete list of payout operations for keys.
 #[test]
-fn no_key_moves_a_run() {
+fn api_keys_cannot_change_payout_runs() {
     let keyed: Vec<_> = api::operations::operation_table()
         .iter()
         .filter(|operation| operation.scope().is_some() && operation.path.contains("payout"))
@@ -422,12 +422,12 @@ fn no_key_moves_a_run() {
     assert_eq!(keyed, ["list_affiliate_payouts", "get_affiliate_payout", "mark_affiliate_payout_paid"]);
 }
 
-/// A processor that pays: what it was asked, each with its head and body.
+/// A processor that pays; collects its requests.
 async fn processor(asked: Arc<Mutex<Vec<String>>>) -> String {
     account(("acct_own", Arc::new(AtomicBool::new(true))), asked).await
 }
 
-/// An account of a processor, that pays or has trouble.
+/// An account of a processor, which pays or fails.
 async fn account((id, pays): (&'static str, Arc<AtomicBool>), asked: Arc<Mutex<Vec<String>>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -465,7 +465,7 @@ async fn account((id, pays): (&'static str, Arc<AtomicBool>), asked: Arc<Mutex<V
 }
 
 #[tokio::test]
-async fn the_processor_is_asked_for_transfers() {
+async fn payouts_are_transferred_by_the_processor() {
     let world = World::start().await;
     let (who, program) = program(&world).await;
     let ada = seller(&world, "ada", None).await;
@@ -508,9 +508,9 @@ async fn the_processor_is_asked_for_transfers() {
     world.end().await;
 }
 
-/// Who did not answer may have paid: another account, which knows nothing of it, is not asked.
+/// A processor that did not respond may have paid, so another account is never asked to pay instead.
 #[tokio::test]
-async fn what_one_account_may_have_paid_no_other_one_pays() {
+async fn unconfirmed_transfer_is_not_repeated_by_another_account() {
     let world = World::start().await;
     let (who, program) = program(&world).await;
     let ada = seller(&world, "ada", None).await;
@@ -553,9 +553,9 @@ async fn what_one_account_may_have_paid_no_other_one_pays() {
     world.end().await;
 }
 
-/// What PayPal's file says of payouts is marked; what does not fit is told; sent again nothing changes.
+/// PayPal's results file marks payouts; rows that do not match are reported; the same file again changes nothing.
 #[tokio::test]
-async fn a_file_of_results_marks_payouts() {
+async fn results_file_marks_payouts() {
     let world = World::start().await;
     let (who, drafted) = drafted(&world).await;
     let run = drafted["run"].clone();

@@ -1,18 +1,18 @@
-//! A partner's postbacks: its own events at its own address, signed, tried again, and no one else's.
+//! Postbacks: a partner's own events, sent to the partner's URL, signed and retried.
 
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use mail::delivery::WebhookDeliveryStatus;
 use mail::id::{AccountId, PartnerId};
+use mail::webhook_delivery::WebhookDeliveryStatus;
 use serde_json::{Value, json};
 
 use crate::affiliate_program::{owner, set_up};
 use crate::affiliates::partner;
 use crate::webhooks::Receiver;
 use crate::world::{Signed, World};
-use ::affiliate::office::AffiliateService;
 use ::affiliate::postbacks::PostbackDelivery;
+use ::affiliate::service::AffiliateService;
 
 struct Program {
     world: World,
@@ -29,7 +29,7 @@ impl Program {
         Self { world, who, office, account }
     }
 
-    /// A partner whose events go to this address, and what they are signed with.
+    /// A partner with this postback URL; returns the signing secret.
     async fn partner(&self, token: &str, url: &str) -> (PartnerId, String) {
         let made = partner(&self.world, json!({"email": format!("{token}@example.org"), "token": token})).await;
         let id = made["id"].as_str().unwrap().to_owned();
@@ -52,7 +52,7 @@ impl Program {
         told.json()["referral"].clone()
     }
 
-    /// The log of a partner, once `passes` holds for it.
+    /// The partner's postback log, once `passes` holds.
     async fn log(&self, partner: PartnerId, passes: impl Fn(&[PostbackDelivery]) -> bool) -> Vec<PostbackDelivery> {
         loop {
             let settled = self.world.hall.next_outcome();
@@ -70,7 +70,7 @@ fn is_done(status: WebhookDeliveryStatus) -> impl Fn(&[PostbackDelivery]) -> boo
 }
 
 #[tokio::test]
-async fn a_partner_is_told_of_its_own_and_sees_nobodys_address() {
+async fn postbacks_contain_only_own_events_and_masked_addresses() {
     let program = Program::start().await;
     let (mut adas, mut bobs) = (Receiver::start(&["200 OK"]).await, Receiver::start(&["200 OK"]).await);
     let (ada, secret) = program.partner("ada", &adas.url()).await;
@@ -83,7 +83,7 @@ async fn a_partner_is_told_of_its_own_and_sees_nobodys_address() {
     assert_eq!(body["data"]["referral"]["id"], referral["id"]);
     assert_eq!(body["data"]["referral"]["email"], json!("g***@example.net"));
     assert_eq!(told.header("webhook-id"), body["data"]["event_id"].as_str().unwrap());
-    // The next that comes to Bob is Bob's.
+    // The next postback to Bob is about Bob's referral.
     program.refer("bob", "edsger@example.net").await;
     assert_eq!(bobs.next().await.json()["data"]["referral"]["email"], json!("e***@example.net"));
     let shared = json!({"share_customer_email": true});
@@ -98,7 +98,7 @@ async fn a_partner_is_told_of_its_own_and_sees_nobodys_address() {
 }
 
 #[tokio::test]
-async fn the_owner_sees_the_rows_that_the_partner_sees() {
+async fn owner_sees_the_postback_log() {
     let program = Program::start().await;
     let takes = Receiver::start(&["200 OK", "500 Internal Server Error"]).await;
     let (ada, _) = program.partner("ada", &takes.url()).await;
@@ -137,12 +137,12 @@ async fn the_owner_sees_the_rows_that_the_partner_sees() {
 }
 
 #[tokio::test]
-async fn a_postback_is_tried_four_times_and_delays_no_other() {
+async fn postback_is_tried_four_times_without_delaying_others() {
     let program = Program::start().await;
     let (mut adas, mut bobs) = (Receiver::start(&["410 Gone", "500 No"]).await, Receiver::start(&["200 OK"]).await);
     let (ada, _) = program.partner("ada", &adas.url()).await;
     program.partner("bob", &bobs.url()).await;
-    // What is gone is not tried again; the address stays, and the next event goes there.
+    // After 410 Gone there is no retry. The URL stays, and the next event is sent there.
     program.refer("ada", "one@example.net").await;
     adas.next().await;
     program.log(ada, is_done(WebhookDeliveryStatus::Failed)).await;
@@ -168,7 +168,7 @@ async fn a_postback_is_tried_four_times_and_delays_no_other() {
 }
 
 #[tokio::test]
-async fn an_address_is_tried_by_hand_and_taken_away() {
+async fn postback_url_is_tested_and_removed() {
     let program = Program::start().await;
     let mut adas = Receiver::start(&["302 Found", "204 No Content"]).await;
     let (ada, secret) = program.partner("ada", &adas.url()).await;
@@ -183,6 +183,6 @@ async fn an_address_is_tried_by_hand_and_taken_away() {
     assert!(program.office.send_test_postback(of).await.is_err());
     program.refer("ada", "grace@example.net").await;
     program.world.hall.dispatch_outbox().await.unwrap();
-    assert_eq!(program.office.list_postbacks(of, None, 50).await.unwrap().0.len(), 1, "nothing is made");
+    assert_eq!(program.office.list_postbacks(of, None, 50).await.unwrap().0.len(), 1, "no delivery is created");
     program.world.end().await;
 }

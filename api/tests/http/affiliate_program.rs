@@ -1,4 +1,4 @@
-//! `/dashboard/api/affiliate-program`: the owner sets the program up.
+//! `/dashboard/api/affiliate-program`: setup by the owner.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -13,12 +13,12 @@ use crate::world::{Answered, BASE_URL, Signed, World};
 
 pub(crate) const PROGRAM: &str = "/dashboard/api/affiliate-program";
 
-/// A call of the owner's.
+/// A call by the owner.
 pub(crate) async fn owner(world: &World, who: &Signed, method: Method, (path, body): (&str, Value)) -> Answered {
     world.browse(who, method, &format!("{PROGRAM}{path}"), &body).await
 }
 
-/// Sets the program of the account of this number up, in webhook-only mode; it is live.
+/// Sets up a live program for the account with this number, in webhook-only mode.
 pub(crate) async fn set_up(world: &World, number: u8) -> Signed {
     let who = world.session(number).await;
     let enable = json!({"website_url": "https://shop.example", "currency": "usd"});
@@ -48,7 +48,7 @@ async fn a_program_is_enabled_filled_and_goes_live() {
     assert!(fields["website_url"].is_string() && fields["currency"].is_string(), "{fields}");
     let unknown = call(Method::POST, "", json!({"website_url": "https://shop.example", "currency": "zzz"})).await;
     let why = unknown.json()["error"]["details"]["fields"]["currency"].clone();
-    assert_eq!(why, "`zzz` is no currency that is in use (ISO 4217)");
+    assert_eq!(why, "`zzz` is not a currency in use (ISO 4217)");
     let enable = json!({"website_url": "https://shop.example", "currency": "EUR", "mode": "test"});
     let made = call(Method::POST, "", enable.clone()).await;
     assert_eq!(made.status, StatusCode::CREATED);
@@ -84,7 +84,7 @@ async fn a_program_is_enabled_filled_and_goes_live() {
     let url = format!("{BASE_URL}/processor/stripe/{}", program["id"].as_str().unwrap());
     assert_eq!((&processor["webhook_url"], &processor["kind"]), (&json!(url), &json!("stripe")));
     assert_eq!((&processor["last_event_at"], &processor["failed_events"]), (&Value::Null, &json!(0)));
-    assert!(!connected.json().to_string().contains("whsec_"), "secrets are never shown");
+    assert!(!connected.json().to_string().contains("whsec_"), "secrets are never returned");
     let tested = call(Method::POST, "/processor/test", json!({})).await.json();
     assert_eq!((&tested["ok"], &tested["account_id"]), (&json!(true), &json!("acct_1")));
 
@@ -122,7 +122,7 @@ async fn a_webhook_secret_that_could_be_guessed_is_refused() {
 }
 
 #[tokio::test]
-async fn settings_are_set_all_or_none() {
+async fn settings_are_updated_atomically() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
     let set = async |body| owner(&world, &who, Method::PATCH, ("", body)).await;
@@ -169,7 +169,7 @@ async fn settings_are_set_all_or_none() {
 }
 
 #[tokio::test]
-async fn the_owner_alone_sets_it_up() {
+async fn only_the_owner_sets_up_a_program() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
     world.account(2, ApiKeyScope::Full).await;
@@ -205,7 +205,7 @@ async fn the_owner_alone_sets_it_up() {
     world.end().await;
 }
 
-/// A processor that answers every request with this status and this body.
+/// A processor that answers every request with this status and body.
 async fn processor(status: Arc<AtomicU16>, body: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -228,7 +228,7 @@ async fn processor(status: Arc<AtomicU16>, body: &'static str) -> String {
 }
 
 #[tokio::test]
-async fn a_key_is_tried_before_it_is_kept() {
+async fn processor_key_is_tested_before_it_is_stored() {
     let world = World::start().await;
     let who = world.session(1).await;
     let call = async |method, path, body| owner(&world, &who, method, (path, body)).await;
@@ -244,7 +244,7 @@ async fn a_key_is_tried_before_it_is_kept() {
     assert!(!connected.json().to_string().contains("rk_test"));
     let tested = call(Method::POST, "/processor/test", json!({})).await;
     assert_eq!(tested.json()["account_id"], json!("acct_9"), "{tested:?}");
-    // A redirect is no answer, and is not followed.
+    // A redirect is not followed and counts as a failure.
     for refused in [401, 302, 500] {
         status.store(refused, Ordering::Relaxed);
         for answer in
@@ -258,14 +258,14 @@ async fn a_key_is_tried_before_it_is_kept() {
     assert_eq!(nobody.code(), "upstream_error", "{nobody:?}");
     let wrong = call(Method::PUT, "/processor", with("https://u:p@api.example")).await;
     assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
-    // What did not answer has not taken the place of what did.
+    // A failed key does not replace the working one.
     let shown = call(Method::GET, "", json!({})).await.json();
     assert_eq!(shown["processor"]["account_id"], json!("acct_9"));
     world.end().await;
 }
 
 #[tokio::test]
-async fn the_operator_asks_the_same_in_the_owners_stead() {
+async fn operator_acts_for_the_owner() {
     use api::operator::{OwnerRequest, call_as_owner};
     let world = World::start().await;
     let owner = async |email: &str| store::access::operator_tenant_as_owner(world.hall.store(), email).await;
@@ -280,14 +280,14 @@ async fn the_operator_asks_the_same_in_the_owners_stead() {
     assert_eq!(ask(Method::POST, "", enable.clone()).await.0, 201);
     assert_eq!(ask(Method::POST, "", enable).await.0, 409);
     assert_eq!(ask(Method::PATCH, "", json!({"x": 1})).await.0, 400);
-    // The owner's operations alone, and no page of the API's.
+    // Only owner operations are reachable, no other path of the API.
     assert_eq!(ask(Method::GET, "/../../../affiliates", json!({})).await.0, 404);
     assert!(owner("nobody@example.com").await.is_err());
     world.end().await;
 }
 
 #[tokio::test]
-async fn settings_that_do_not_go_together_are_refused() {
+async fn conflicting_settings_are_refused() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
     let own = BASE_URL.split("://").nth(1).unwrap().split([':', '/']).next().unwrap();

@@ -1,4 +1,4 @@
-//! `…/affiliate-referrals`: persons whom partners brought.
+//! `…/affiliate-referrals`: people referred by partners.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ async fn tell(world: &World, body: &Value) -> Answered {
 }
 
 #[tokio::test]
-async fn the_first_who_brings_a_person_keeps_it() {
+async fn first_referral_of_a_person_wins() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
@@ -54,7 +54,7 @@ async fn the_first_who_brings_a_person_keeps_it() {
 }
 
 #[tokio::test]
-async fn a_claim_that_lapsed_passes_on() {
+async fn lapsed_referral_passes_to_the_next_partner() {
     let world = World::start().await;
     set_up(&world, 1).await;
     partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
@@ -69,7 +69,7 @@ async fn a_claim_that_lapsed_passes_on() {
 }
 
 #[tokio::test]
-async fn who_brings_itself_earns_nothing() {
+async fn self_referral_earns_nothing() {
     let world = World::start().await;
     set_up(&world, 1).await;
     partner(&world, json!({"email": "a.da@gmail.com", "token": "ada", "paypal_email": "pay@example.org"})).await;
@@ -85,7 +85,7 @@ async fn who_brings_itself_earns_nothing() {
 }
 
 #[tokio::test]
-async fn referrals_that_will_not_do_are_refused_in_order() {
+async fn invalid_referrals_are_refused_in_order() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
@@ -122,18 +122,18 @@ async fn referrals_that_will_not_do_are_refused_in_order() {
     world.post(&path, "").await;
     assert_eq!(refused(json!({"email": "g@example.net", "token": "ada"})).await.0, 404);
     owner(&world, &who, Method::POST, ("/pause", json!({}))).await;
-    // What is wrong goes before the pause, the pause before who is not there.
+    // Order of the checks: validation, then a paused program, then an unknown token.
     assert_eq!(refused(json!({"token": "none"})).await, (400, "validation_error".to_owned()));
     assert_eq!(refused(json!({"email": "g@example.net", "token": "none"})).await, (409, "conflict".to_owned()));
     for path in ["/affiliates", "/affiliate-campaigns", "/affiliate-referrals"] {
-        assert_eq!(world.get(path).await.status, StatusCode::OK, "a paused program is read");
+        assert_eq!(world.get(path).await.status, StatusCode::OK, "a paused program can be read");
     }
     partner(&world, json!({"email": "new@example.org"})).await;
     world.end().await;
 }
 
 #[tokio::test]
-async fn referrals_are_listed_by_what_one_asks() {
+async fn referrals_are_filtered() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
@@ -173,7 +173,7 @@ async fn referrals_are_listed_by_what_one_asks() {
 }
 
 #[tokio::test]
-async fn of_two_who_bring_one_person_one_is_first() {
+async fn concurrent_referrals_of_a_person_have_one_winner() {
     let world = World::start().await;
     set_up(&world, 1).await;
     for token in ["ada", "bob"] {
@@ -191,9 +191,9 @@ async fn of_two_who_bring_one_person_one_is_first() {
     world.end().await;
 }
 
-/// Each change tells of itself, under the subscriber's own event id.
+/// Each change emits its event, with an event id of its own.
 #[tokio::test]
-async fn what_happens_is_told() {
+async fn changes_emit_events() {
     let world = World::working().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;

@@ -1,4 +1,4 @@
-//! The affiliate program in browsers: the script, visits, sign-ups and links without a script.
+//! The affiliate program in browsers: script, visits, sign-ups, and links without a script.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 
 const ORIGIN: &str = "https://shop.example";
 const VISITOR: &str = "0123456789abcdef";
 
-/// A live program with a partner, in a browser.
+/// A live program with a partner, used from a browser.
 struct Shop {
     world: World,
     who: Signed,
@@ -45,7 +45,7 @@ impl Shop {
         assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
     }
 
-    /// What a page sends, with these fields in the header.
+    /// Sends a request like a page, with these header fields.
     async fn send(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Answered {
         let mut request = Request::post(path).header("host", "t").header("content-type", "text/plain");
         for (name, value) in headers {
@@ -85,7 +85,7 @@ impl Shop {
         Answered { status: head.status, headers: head.headers, body }
     }
 
-    /// The referrals that there are, the newest first, once there are so many.
+    /// The referrals, newest first, once there are `count`.
     async fn referrals(&self, count: usize) -> Vec<Value> {
         for _ in 0..200 {
             let found = self.world.get("/affiliate-referrals").await.json()["data"].as_array().unwrap().clone();
@@ -103,7 +103,7 @@ fn allowed(answer: &Answered) -> Option<&str> {
 }
 
 #[tokio::test]
-async fn the_script_is_the_same_for_all_and_kept() {
+async fn script_is_shared_and_cacheable() {
     let world = World::start().await;
     let got = world.ask(Method::GET, "/stx.js", &Value::Null).await;
     assert_eq!(got.status, StatusCode::OK);
@@ -124,7 +124,7 @@ async fn the_script_is_the_same_for_all_and_kept() {
 }
 
 #[tokio::test]
-async fn a_visit_stands_and_is_told_to_the_programs_pages_alone() {
+async fn visit_is_recorded_and_shared_only_with_allowed_origins() {
     let shop = Shop::open().await;
     let told = shop.tell(&shop.visit_of("Ada")).await;
     assert_eq!((told.status, allowed(&told)), (StatusCode::OK, Some(ORIGIN)), "{told:?}");
@@ -134,7 +134,7 @@ async fn a_visit_stands_and_is_told_to_the_programs_pages_alone() {
     let affiliate = json!({"id": shop.ada["id"], "name": "Ada L; x", "first_name": "Ada"});
     assert_eq!(visit["affiliate"], affiliate);
     assert!(visit["expires_at"].is_string() && !told.headers.contains_key("set-cookie"));
-    // The first click stands, also when the page says so itself as JSON.
+    // The first click keeps the credit, also if the page reports another one as JSON.
     let bob = shop
         .send(
             "/affiliate/visits",
@@ -165,7 +165,7 @@ async fn a_visit_stands_and_is_told_to_the_programs_pages_alone() {
 }
 
 #[tokio::test]
-async fn of_a_token_that_nobody_has_nothing_is_kept() {
+async fn unknown_token_stores_nothing() {
     let shop = Shop::open().await;
     let nobody = |told: &Answered| (told.status, told.body.is_empty()) == (StatusCode::NO_CONTENT, true);
     for token in ["producthunt", "x", "what is that?", ""] {
@@ -206,7 +206,7 @@ async fn of_a_token_that_nobody_has_nothing_is_kept() {
 }
 
 #[tokio::test]
-async fn below_the_sites_own_address_the_server_sets_cookies() {
+async fn same_site_host_sets_server_cookies() {
     let shop = Shop::open().await;
     shop.set(json!({"allowed_origins": ["https://www.shop.example", "http://www.shop.example"]})).await;
     for (origin, domain, sets) in [
@@ -229,7 +229,7 @@ async fn below_the_sites_own_address_the_server_sets_cookies() {
             let secure = if origin.starts_with("https") { "; Secure" } else { "" };
             format!("; Path=/; Domain=shop.example; Max-Age={age}; SameSite=Lax{secure}")
         };
-        // Sixty days, less the moment since the click.
+        // Sixty days, minus the time since the click.
         let ages = [tail("5184000"), tail("5183999"), tail("5183998")];
         assert!(ages.iter().any(|tail| cookies[0] == format!("stx_ref={id}{tail}")), "{cookies:?}");
         let affiliate = format!(
@@ -243,7 +243,7 @@ async fn below_the_sites_own_address_the_server_sets_cookies() {
 }
 
 #[tokio::test]
-async fn sign_ups_are_leads_and_nobody_learns_of_whom() {
+async fn sign_ups_create_leads_without_disclosure() {
     let shop = Shop::open().await;
     let visit = shop.tell(&shop.visit_of("ada")).await.json()["referral"].clone();
     let heard = |answer: &Answered| (answer.status, answer.json()) == (StatusCode::ACCEPTED, json!({"ok": true}));
@@ -272,7 +272,7 @@ async fn sign_ups_are_leads_and_nobody_learns_of_whom() {
         }
     }
     assert!(heard(&shop.send("/affiliate/identify", &page, &body).await));
-    assert!(shop.referrals(0).await.is_empty(), "no lead by any of them");
+    assert!(shop.referrals(0).await.is_empty(), "none of them creates a lead");
     for _ in 0..2 {
         assert!(heard(&shop.send("/affiliate/signups", &page, &body).await));
     }
@@ -290,9 +290,9 @@ async fn sign_ups_are_leads_and_nobody_learns_of_whom() {
     shop.world.end().await;
 }
 
-/// Bodies that nobody could read: too large, of other types, packed, broken, too deep.
+/// Bodies that cannot be read: too large, of another type, compressed, corrupt, nested too deep.
 #[tokio::test]
-async fn whatever_is_told_of_a_visitor_is_answered_alike() {
+async fn visitor_reports_get_uniform_responses() {
     let shop = Shop::open().await;
     let large = format!("{{\"key\":\"{}\"}}", "x".repeat(100_000)).into_bytes();
     let deep = format!("{{\"key\":{}{}}}", "[".repeat(1_000), "]".repeat(1_000)).into_bytes();
@@ -323,7 +323,7 @@ async fn whatever_is_told_of_a_visitor_is_answered_alike() {
 }
 
 #[tokio::test]
-async fn a_link_is_followed_without_a_script() {
+async fn link_works_without_a_script() {
     let shop = Shop::open().await;
     let id = shop.ada["id"].as_str().unwrap();
     let link = json!({"token": "podcast", "destination_url": "/pricing?plan=pro#top"});
@@ -339,7 +339,7 @@ async fn a_link_is_followed_without_a_script() {
         .strip_prefix("https://shop.example/pricing?plan=pro&stx_ref=")
         .and_then(|visit| visit.strip_suffix(rest))
         .unwrap_or_else(|| panic!("{before}"));
-    // The script takes it over, on whatever domain.
+    // The script takes the visit over on any domain.
     let over =
         json!({"key": key, "visitor": VISITOR, "token": visit, "param": "stx_ref", "url": "https://shop.example/"});
     assert_eq!(shop.tell(&over).await.json()["referral"], json!(visit));
@@ -367,11 +367,11 @@ async fn a_link_is_followed_without_a_script() {
     let portal = [("host", "Partners.example.com:8443"), ("user-agent", FIREFOX)];
     let led = shop.follow(Method::GET, "/r/podcast", &portal).await;
     assert!(to(&led).contains("stx_ref=vis_"), "{led:?}");
-    // HTTP/2, which browsers speak over TLS, names the host elsewhere.
+    // HTTP/2, which browsers use over TLS, sends the host in `:authority`.
     let led = shop.follow_by_http2("http://partners.example.com/r/podcast").await;
     assert!(to(&led).contains("stx_ref=vis_"), "{led:?}");
-    // Of the clicks those of people count, and of none whoever only looked.
-    let office = ::affiliate::office::AffiliateService::new(shop.world.hall.clone());
+    // Only clicks of people are counted; prefetches are not.
+    let office = ::affiliate::service::AffiliateService::new(shop.world.hall.clone());
     let partner: mail::id::PartnerId = id.parse().unwrap();
     let account = shop.world.tenant().await.account().id;
     let links = office.list_links(account, partner).await.unwrap();
@@ -395,14 +395,14 @@ async fn two_programs_cannot_have_one_host() {
 }
 
 #[tokio::test]
-async fn one_address_tells_so_often_and_no_more() {
+async fn visit_reports_are_rate_limited() {
     let shop = Shop::open().await;
     let mut often = 0;
     for number in 0..40 {
         let told = shop.tell(&shop.visit_of(&format!("nobody-{number}"))).await;
         often += usize::from(told.status == StatusCode::TOO_MANY_REQUESTS);
     }
-    assert!(often > 0, "a flood is turned away");
+    assert!(often > 0, "requests over the limit are refused");
     shop.world.hall.clock().advance(Duration::from_secs(60));
     assert_eq!(shop.tell(&shop.visit_of("ada")).await.status, StatusCode::OK);
     shop.world.end().await;

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use crate::affiliate_program::{PROGRAM, owner, set_up};
 use crate::world::{Answered, World};
 
-/// Adds a partner.
+/// Creates a partner.
 pub(crate) async fn partner(world: &World, body: Value) -> Value {
     let made = world.call(Method::POST, "/affiliates", &body).await;
     assert_eq!(made.status, StatusCode::CREATED, "{made:?}");
     made.json()["affiliate"].clone()
 }
 
-/// A call with further header fields.
+/// A call with additional header fields.
 pub(crate) async fn with_headers(
     world: &World,
     (method, path): (Method, &str),
@@ -29,7 +29,7 @@ pub(crate) async fn with_headers(
     world.send(request.body(Full::new(body.to_string().into())).unwrap()).await
 }
 
-/// Every page of a list.
+/// All pages of a list.
 pub(crate) async fn all(world: &World, path: &str) -> Vec<Value> {
     let (mut found, mut next) = (Vec::new(), String::new());
     let glue = if path.contains('?') { '&' } else { '?' };
@@ -49,13 +49,13 @@ pub(crate) async fn all(world: &World, path: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn to_whom_has_no_program_all_of_it_is_nothing() {
+async fn without_a_program_everything_is_404() {
     let world = World::start().await;
     let who = world.session(1).await;
     let everywhere = async |about: &str| {
         for operation in api::affiliate::operations() {
             let path = operation.path.replace("{id}", "x").replace("{link_id}", "x");
-            // What browsers ask says nothing of who has a program.
+            // Responses to browsers do not reveal whether an account has a program.
             if path.starts_with(PROGRAM) || operation.noun == "affiliate_visits" {
                 continue;
             }
@@ -74,7 +74,7 @@ async fn to_whom_has_no_program_all_of_it_is_nothing() {
     owner(&world, &who, Method::PUT, ("/processor", json!({"webhook_secrets": ["whsec_one"]}))).await;
     everywhere("without a campaign").await;
     owner(&world, &who, Method::PUT, ("/campaigns/default", json!({}))).await;
-    // It is not live; only referrals are not taken.
+    // The program is not live: only referrals are refused.
     assert_eq!(world.get("/affiliates").await.status, StatusCode::OK);
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
     let told = json!({"affiliate_id": ada["id"], "email": "grace@example.net"});
@@ -84,7 +84,7 @@ async fn to_whom_has_no_program_all_of_it_is_nothing() {
 }
 
 #[tokio::test]
-async fn partners_join() {
+async fn partners_are_created() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let body = json!({
@@ -120,7 +120,7 @@ async fn partners_join() {
 }
 
 #[tokio::test]
-async fn partners_change() {
+async fn partners_are_updated() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
     let body = json!({"email": "ada@example.org", "first_name": "Ada", "last_name": "Lovelace", "notes": "n",
@@ -147,7 +147,7 @@ async fn partners_change() {
     assert_eq!((&inside["notes"], &inside["payout_destination"]), (&Value::Null, &json!("pay@example.org")));
     assert_eq!((&inside["postback_url"], &inside["email_opt_out"]), (&json!("http://127.0.0.1:9/p"), &json!(true)));
     assert!(inside["postback_secret"].as_str().unwrap().starts_with("whsec_"));
-    // The old token leads nobody any more, and is free.
+    // The old token no longer works, and is free.
     partner(&world, json!({"email": "t@example.org", "token": "ada-lovelace"})).await;
     let taken = world.call(Method::PATCH, &path, &json!({"token": "ADA-lovelace"})).await;
     assert_eq!(taken.status, StatusCode::CONFLICT, "{taken:?}");
@@ -155,7 +155,7 @@ async fn partners_change() {
 }
 
 #[tokio::test]
-async fn a_recruiter_who_is_deleted_is_nobodys() {
+async fn deleted_recruiter_is_removed_from_recruits() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let parent = partner(&world, json!({"email": "ada@example.org"})).await;
@@ -174,7 +174,7 @@ async fn a_recruiter_who_is_deleted_is_nobodys() {
 }
 
 #[tokio::test]
-async fn what_only_a_change_takes_is_refused_by_name() {
+async fn create_refuses_fields_of_other_operations() {
     let world = World::start().await;
     set_up(&world, 1).await;
     for (field, value) in [
@@ -188,16 +188,16 @@ async fn what_only_a_change_takes_is_refused_by_name() {
         let refused = world.call(Method::POST, "/affiliates", &body).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{refused:?}");
         let why = refused.json()["error"]["details"]["fields"][field].clone();
-        assert_eq!(why, "is not taken here: set it with `PATCH /affiliates/{id}`", "{field}");
+        assert_eq!(why, "is not accepted here; set it with `PATCH /affiliates/{id}`", "{field}");
     }
-    // The token that is made of a name has base letters.
+    // A token generated from a name uses base letters.
     let named = json!({"email": "l@example.org", "first_name": "Łukasz", "last_name": "Żak"});
     assert_eq!(partner(&world, named).await["links"][0]["token"], "lukasz-zak");
     world.end().await;
 }
 
 #[tokio::test]
-async fn changes_that_will_not_do_are_refused() {
+async fn invalid_changes_are_refused() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
@@ -219,7 +219,7 @@ async fn changes_that_will_not_do_are_refused() {
         (&path, json!({"commission_override": {"commission_type": "flat"}}), "commission_override.commission_type"),
         (&path, json!({"commission_override": 1}), "commission_override"),
         (&path, json!({"token": "a b"}), "token"),
-        // These are taken by the creation, or by a request of their own.
+        // These fields are accepted on creation, or have an operation of their own.
         (&path, json!({"status": "suspended"}), "status"),
         (&path, json!({"email": "x@example.org"}), "email"),
         (&path, json!({"paypal_email": null}), "paypal_email"),
@@ -234,7 +234,7 @@ async fn changes_that_will_not_do_are_refused() {
 }
 
 #[tokio::test]
-async fn what_will_not_do_is_told_field_by_field() {
+async fn errors_name_each_field() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let body = json!({
@@ -262,7 +262,7 @@ async fn what_will_not_do_is_told_field_by_field() {
 }
 
 #[tokio::test]
-async fn partners_are_moved_where_it_fits() {
+async fn status_transitions_are_checked() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
     let mut number = 0;
@@ -318,7 +318,7 @@ async fn partners_are_moved_where_it_fits() {
 }
 
 #[tokio::test]
-async fn what_was_changed_meanwhile_is_not_changed_blindly() {
+async fn stale_if_match_is_refused() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "status": "pending"})).await;
@@ -399,7 +399,7 @@ async fn partners_are_listed_page_by_page() {
 }
 
 #[tokio::test]
-async fn links_are_given_and_taken() {
+async fn links_are_added_and_removed() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
@@ -444,7 +444,7 @@ async fn links_are_given_and_taken() {
 }
 
 #[tokio::test]
-async fn who_is_deleted_is_gone_and_its_tokens_rest() {
+async fn deleted_partner_keeps_its_tokens_reserved() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
@@ -470,7 +470,7 @@ async fn who_is_deleted_is_gone_and_its_tokens_rest() {
     }
     world.hall.clock().advance(std::time::Duration::from_secs(90 * 24 * 3600 + 1));
     partner(&world, json!({"email": "b@example.org", "token": "ada"})).await;
-    // Who was ever paid stays.
+    // A partner who was ever paid cannot be deleted.
     let id = back["id"].as_str().unwrap().parse().unwrap();
     let account = world.tenant().await.account().id;
     let before = store::affiliate::partner::get(world.hall.store(), account, id).await.unwrap().unwrap();
@@ -484,7 +484,7 @@ async fn who_is_deleted_is_gone_and_its_tokens_rest() {
 }
 
 #[tokio::test]
-async fn what_comes_with_a_key_is_done_once() {
+async fn idempotency_keys_apply() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let once = async |path: &str, key: &str, body: Value| {
@@ -500,7 +500,7 @@ async fn what_comes_with_a_key_is_done_once() {
     let other = once("/affiliates", "k1", json!({"email": "b@example.org"})).await;
     assert_eq!((other.status, other.code()), (StatusCode::CONFLICT, "idempotency_conflict".to_owned()));
     assert_eq!(once("/affiliates", "k2", body).await.code(), "conflict");
-    // What was refused leaves the key free.
+    // A refused request leaves its key free.
     assert_eq!(once("/affiliates", "k2", json!({"email": "b@example.org"})).await.status, StatusCode::CREATED);
     let path = format!("/affiliates/{}", first.json()["affiliate"]["id"].as_str().unwrap());
     let approve = format!("{path}/approve");
@@ -525,7 +525,7 @@ async fn what_comes_with_a_key_is_done_once() {
 }
 
 #[tokio::test]
-async fn of_two_with_one_address_one_is_first() {
+async fn concurrent_partners_with_one_address_have_one_winner() {
     let world = World::start().await;
     set_up(&world, 1).await;
     for n in 0..8 {
@@ -536,7 +536,7 @@ async fn of_two_with_one_address_one_is_first() {
         statuses.sort_unstable();
         assert_eq!(statuses, [201, 409], "{one:?} {other:?}");
     }
-    // Names that are made up do not meet.
+    // Generated tokens do not collide.
     let named = |n: usize| json!({"email": format!("n{n}@example.org"), "first_name": "Grace"});
     let bodies = [named(1), named(2), named(3)];
     let post = |n: usize| world.call(Method::POST, "/affiliates", &bodies[n]);
@@ -549,7 +549,7 @@ async fn of_two_with_one_address_one_is_first() {
 }
 
 #[tokio::test]
-async fn what_is_another_accounts_is_not_there() {
+async fn affiliates_are_isolated_between_accounts() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let other = world.account(2, ApiKeyScope::Full).await;
@@ -588,7 +588,7 @@ async fn what_is_another_accounts_is_not_there() {
     assert_eq!(answer.status, StatusCode::BAD_REQUEST);
     let inside = owner(&world, &theirs, Method::GET, (&format!("/partners/{}", id(&ada)), json!({}))).await;
     assert_eq!(inside.status, StatusCode::NOT_FOUND);
-    // The same address and the same token are free there.
+    // In another account the same address and token are free.
     let same = json!({"email": "ada@example.org", "token": "ada"});
     assert_eq!(world.call_as(&other, Method::POST, "/affiliates", &same).await.status, StatusCode::CREATED);
     let theirs = world.call_as(&other, Method::POST, "/affiliate-referrals", &told).await;
@@ -597,7 +597,7 @@ async fn what_is_another_accounts_is_not_there() {
 }
 
 #[tokio::test]
-async fn money_goes_where_the_owner_says() {
+async fn owner_sets_the_payout_method() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
@@ -628,9 +628,9 @@ async fn money_goes_where_the_owner_says() {
     world.end().await;
 }
 
-/// The same holds for a form, a list and the API: what no browser can open is no website.
+/// The form, the import and the API apply the same rule: a website must be a URL that browsers can open.
 #[tokio::test]
-async fn a_website_is_an_address_of_the_web() {
+async fn websites_must_be_http_urls() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "website": "ada.example"})).await;

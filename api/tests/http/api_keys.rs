@@ -1,4 +1,4 @@
-//! API keys over HTTP: what they may do, from where, until when; and what is told of them.
+//! API keys over HTTP: scopes, allowed networks, expiry, and what is returned about them.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ async fn a_key_is_shown_once_and_works_by_both_prefixes() {
     let used = &shown.json()["api_key"];
     assert!(used["last_used_at"].is_string());
     assert_eq!(used["last_used_ip"], "127.0.0.1");
-    // A sending key may not make itself a full one, nor look at keys.
+    // A sending key can neither create a full key nor read keys.
     let body = json!({"name": "mine", "scope": "full"});
     let refused = world.call_as(&secret, Method::POST, "/api-keys", &body).await;
     assert_eq!((refused.status, refused.code().as_str()), (StatusCode::FORBIDDEN, "forbidden"));
@@ -50,7 +50,7 @@ async fn a_key_is_shown_once_and_works_by_both_prefixes() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named() {
+async fn errors_name_the_field() {
     let world = World::start().await;
     for (body, field) in [
         (json!({"scope": "full"}), "name"),
@@ -74,7 +74,7 @@ async fn what_is_wrong_is_named() {
 }
 
 #[tokio::test]
-async fn a_key_is_used_from_where_and_until_when_it_may() {
+async fn key_networks_and_expiry_are_enforced() {
     let world = World::start().await;
     let expires_at = (world.hall.clock().now() + Duration::from_secs(3600)).to_string();
     let body =
@@ -133,7 +133,7 @@ async fn rotation_has_a_grace() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_bound_to_a_domain_reaches_what_is_that_domains() {
+async fn domain_bound_key_sees_only_its_domain() {
     let world = World::start().await;
     let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
     let domain = world.domain(account.id).await.id;
@@ -155,7 +155,7 @@ async fn a_key_that_is_bound_to_a_domain_reaches_what_is_that_domains() {
     assert_eq!(world.call(Method::POST, "/emails", &mail).await.status, StatusCode::OK);
     let refused = world.call_as(&secret, Method::POST, "/emails", &mail).await;
     assert_eq!((refused.status, refused.code().as_str()), (StatusCode::FORBIDDEN, "forbidden"));
-    // What was sent from elsewhere is not there for it; and it makes no key, bound or not.
+    // Email of other domains is not visible to the key, and it cannot create keys.
     let listed = world.get_as(&secret, "/emails").await.json()["emails"].clone();
     assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
     for path in ["/api-keys", "/smtp-credentials"] {
@@ -165,7 +165,7 @@ async fn a_key_that_is_bound_to_a_domain_reaches_what_is_that_domains() {
 }
 
 #[tokio::test]
-async fn lists_are_paged_and_other_accounts_are_not_there() {
+async fn lists_are_paged_and_isolated() {
     let world = World::start().await;
     for n in 0..4 {
         create(&world, &json!({"name": n.to_string(), "scope": "sending"})).await;
@@ -197,7 +197,7 @@ async fn lists_are_paged_and_other_accounts_are_not_there() {
 }
 
 #[tokio::test]
-async fn the_last_full_key_may_go() {
+async fn last_full_key_can_be_deleted() {
     let world = World::start().await;
     let key = world.get("/api-keys").await.json()["api_keys"][0].clone();
     let answer = world.call(Method::DELETE, &path(&key), &json!({})).await;

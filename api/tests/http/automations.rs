@@ -1,4 +1,4 @@
-//! Automations: definitions over the API, and runs from their first step to their last.
+//! Automations: definitions over the API, and runs from first to last step.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use http::{Method, StatusCode};
 use jiff::Timestamp;
 use mail::credential::ApiKeyScope;
 use mail::id::{AccountId, ProductEventId};
-use mail::signal::TriggerEvent;
-use queue::accept::Intake;
+use mail::trigger_event::TriggerEvent;
 use queue::automations::SignalEffects;
+use queue::intake::Intake;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
@@ -18,7 +18,7 @@ async fn post(world: &World, path: &str, body: Value) -> Answered {
     world.post(path, body.to_string()).await
 }
 
-/// What happens in the product: as `POST /events` has it heard.
+/// Ingests a product event, as `POST /events` does.
 async fn hear(
     hall: &Intake,
     account: AccountId,
@@ -39,7 +39,7 @@ async fn hear(
         };
         let mut batch = Batch::intake();
         let reaction = hall.automations().apply_event(&signal, &mut batch).await.unwrap();
-        let partitions = store::run::due::partitions_of(&batch);
+        let partitions = store::automation_run::due_work::partitions_of(&batch);
         if hall.store().commit(batch).await.is_ok() {
             hall.automations().wake(&partitions);
             return reaction;
@@ -57,7 +57,7 @@ impl<'a> Product<'a> {
         Self { world, account: world.tenant().await.account().id }
     }
 
-    /// What happens to user 7.
+    /// Ingests an event of user 7.
     async fn says(&self, name: &str, data: Value) -> (u64, u64, u64) {
         self.says_of(name, (Some("7"), Some("b@example.net")), data).await
     }
@@ -69,7 +69,7 @@ impl<'a> Product<'a> {
     }
 
     async fn passes(&self, time: &str) {
-        let span = mail::automation::span::TimeSpan::parse(time).unwrap();
+        let span = mail::automation::time_span::TimeSpan::parse(time).unwrap();
         self.world.hall.clock().advance(Duration::from_secs(span.seconds()));
         self.world.hall.run_due_automations().await;
     }
@@ -79,7 +79,7 @@ impl<'a> Product<'a> {
         answer["runs"].as_array().unwrap().clone()
     }
 
-    /// What has become true of a run, in order.
+    /// The events emitted about a run, in order.
     async fn told(&self, run: &Value) -> Vec<(String, Value)> {
         let id: mail::id::RunId = run["id"].as_str().unwrap().parse().unwrap();
         let events = store::event::list(self.world.hall.store(), self.account, id, 100).await.unwrap();
@@ -93,7 +93,7 @@ impl<'a> Product<'a> {
     }
 }
 
-/// Makes an automation and activates it.
+/// Creates an automation and activates it.
 async fn active(world: &World, trigger: Value, steps: Value) -> String {
     let made = post(world, "/automations", json!({"name": "A", "trigger": trigger, "steps": steps})).await;
     assert_eq!(made.status, StatusCode::OK, "{made:?}");
@@ -143,7 +143,7 @@ async fn the_worked_example_runs_to_its_end() {
     assert!(run["steps"][0]["output"]["email_id"].as_str().unwrap().starts_with("msg_"));
     assert_eq!(product.counts(&id).await, [0, 1, 0, 0, 0]);
 
-    // Another's activation is none of it.
+    // Another person's activation does not match.
     assert_eq!(product.says_of("user.activated", (Some("8"), Some("b@example.net")), json!({})).await, (0, 0, 0));
     assert_eq!(product.says("user.activated", json!({"how": "click"})).await, (0, 1, 0));
     let run = product.runs(&id).await.remove(0);
@@ -162,7 +162,7 @@ async fn the_worked_example_runs_to_its_end() {
     world.end().await;
 }
 
-/// What was told of a run of five steps (completions-email.md 2.10).
+/// Checks the events of a run with five steps (completions-email.md 2.10).
 fn is_told_step_by_step(told: &[(String, Value)]) {
     let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
     let step = "automation.step_completed";
@@ -207,7 +207,7 @@ fn is_told_step_by_step(told: &[(String, Value)]) {
 }
 
 #[tokio::test]
-async fn an_event_about_emails_that_there_is_not_is_a_slip() {
+async fn unknown_system_events_are_refused() {
     let world = World::start().await;
     let made = async |trigger: Value, event: &str| {
         let wait = json!({"type": "wait_for_event", "event": event, "match": "auto", "timeout": "1d"});
@@ -222,14 +222,14 @@ async fn an_event_about_emails_that_there_is_not_is_a_slip() {
         assert!(text.contains("email.delivered, email.delivery_delayed"), "{field}: {fields}");
     }
     assert_eq!(fields.as_object().unwrap().len(), 3, "{fields}");
-    // Those of our own that automations do not hear, and names that are nearly ours.
+    // System events that automations do not support, and names that resemble system events.
     for (event, says) in [
-        ("domain.verified", "is not heard by automations; of our events these are: email.received, "),
-        ("automation.completed", "is not heard by automations"),
-        ("suppression.created", "is not heard by automations"),
-        ("Webhook.Disabled", "is not heard by automations"),
-        ("Email.Delivered", "is written `email.delivered`"),
-        ("EMAIL.verified", "is none of our events (email.received, "),
+        ("domain.verified", "cannot trigger automations; these events can: email.received, "),
+        ("automation.completed", "cannot trigger automations"),
+        ("suppression.created", "cannot trigger automations"),
+        ("Webhook.Disabled", "cannot trigger automations"),
+        ("Email.Delivered", "must be written `email.delivered`"),
+        ("EMAIL.verified", "is unknown: it is not an event of the service (email.received, "),
         (&"x".repeat(201), "is longer than 200 bytes"),
     ] {
         let answer = made(json!({"event": event}), event).await;
@@ -243,14 +243,14 @@ async fn an_event_about_emails_that_there_is_not_is_a_slip() {
         let answer = made(json!({"event": event}), "email.opened").await;
         assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
     }
-    // Nobody tells of our events but we.
+    // Clients cannot send system events.
     for name in ["email.delivered", "Email.Received", "contact.unsubscribed", "domain.verified"] {
         let body = json!({"name": name, "email": "b@example.net"});
         let told = post(&world, "/events", body).await;
         assert_eq!(told.status, StatusCode::BAD_REQUEST, "{name}");
         assert!(told.json()["error"]["details"]["fields"]["name"].is_string(), "{told:?}");
     }
-    // One of the product's own may be called so.
+    // A product event may have this name, because no system event has it.
     assert_eq!(made(json!({"event": "email.verified"}), "email.clicked").await.status, StatusCode::BAD_REQUEST);
     let told = world.post("/events", r#"{"name": "email.verified", "user_id": "7"}"#).await;
     assert_eq!(told.status, StatusCode::ACCEPTED);
@@ -307,9 +307,9 @@ async fn definitions_are_checked() {
     world.end().await;
 }
 
-/// A draft is written anew; what runs may follow gets another version.
+/// A draft is changed in place; an automation that was active gets a new version.
 #[tokio::test]
-async fn definitions_are_kept_and_changed() {
+async fn definitions_are_stored_and_updated() {
     let world = World::start().await;
     let body = json!({"name": "A", "trigger": {"event": "a"}, "steps": [letter("zero")]});
     let made = post(&world, "/automations", body).await.json();
@@ -350,7 +350,7 @@ async fn definitions_are_kept_and_changed() {
 }
 
 #[tokio::test]
-async fn who_may_enter_again() {
+async fn reentry_rules_apply() {
     let world = World::start().await;
     let product = Product::of(&world).await;
     let steps = json!([{"type": "delay", "duration": "1h"}]);
@@ -365,10 +365,10 @@ async fn who_may_enter_again() {
             matched.push(product.says(reentry, json!({})).await.0);
         }
         assert_eq!(matched, expected, "{reentry}");
-        // Another person is another; the same address without an id is the same.
+        // Another id is another person; the same address without an id is the same person.
         assert_eq!(product.says_of(reentry, (Some("9"), Some("b@example.net")), json!({})).await.0, 1, "{reentry}");
     }
-    // Many at the same time are one.
+    // Many concurrent events start one run.
     let trigger = json!({"event": "rush", "reentry": "once"});
     active(&world, trigger, steps.clone()).await;
     let hear = || hear(&world.hall, product.account, "rush", (Some("7"), None), json!({}));
@@ -418,7 +418,7 @@ async fn filters_branches_and_timeouts() {
 }
 
 #[tokio::test]
-async fn runs_hold_go_on_and_are_cancelled() {
+async fn runs_pause_resume_and_cancel() {
     let world = World::start().await;
     let product = Product::of(&world).await;
     let trigger = json!({"event": "a", "cancel_on_events": ["stop"]});
@@ -431,7 +431,7 @@ async fn runs_hold_go_on_and_are_cancelled() {
     product.passes("5h").await;
     let run = product.runs(&id).await.remove(0);
     assert_eq!((&run["status"], &run["current_step_index"]), (&json!("waiting"), &json!(0)), "{run}");
-    // An edit makes another version; the run stays on its own.
+    // An edit creates a new version; the run stays on its own.
     post(&world, &path, json!({"steps": [letter("x")]})).await;
     post(&world, &path, json!({"action": "activate"})).await;
     world.hall.run_due_automations().await;
@@ -443,7 +443,7 @@ async fn runs_hold_go_on_and_are_cancelled() {
     assert_eq!((&run["status"], &run["cancelled_by"]), (&json!("cancelled"), &json!("event")));
     assert_eq!(product.counts(&id).await, [0, 0, 0, 0, 1]);
 
-    // By hand: one; and all.
+    // Cancel one run, then all.
     post(&world, &path, json!({"steps": [{"type": "delay", "duration": "1h"}]})).await;
     for _ in 0..3 {
         product.says("a", json!({})).await;
@@ -452,7 +452,7 @@ async fn runs_hold_go_on_and_are_cancelled() {
     let cancelled = world.post(&format!("{path}/runs/{one}/cancel"), "").await.json()["run"].clone();
     assert_eq!((&cancelled["status"], &cancelled["cancelled_by"]), (&json!("cancelled"), &json!("api")));
     assert_eq!(product.counts(&id).await, [0, 2, 0, 0, 2]);
-    // It answers what it did.
+    // The response reports the number of cancelled runs.
     let answer = post(&world, &path, json!({"action": "cancel_runs"})).await;
     let counts = &answer.json()["automation"]["counts"];
     assert_eq!((&counts["waiting"], &counts["cancelled"]), (&json!(0), &json!(4)), "{answer:?}");
@@ -473,17 +473,22 @@ async fn runs_hold_go_on_and_are_cancelled() {
     world.hall.run_due_automations().await;
     assert_eq!(product.counts(&id).await, [0, 0, 0, 0, 5]);
     assert_eq!(product.says("a", json!({})).await, (0, 0, 0));
-    // Deleted, nothing of it is left.
+    // Deletion leaves no rows behind.
     world.call(Method::DELETE, &path, &json!({})).await;
     world.hall.run_due_automations().await;
     let (account, automation) = (product.account, id.parse().unwrap());
-    assert!(store::run::list_oldest(world.hall.store(), (account, automation), None, 9).await.unwrap().is_empty());
+    assert!(
+        store::automation_run::list_oldest(world.hall.store(), (account, automation), None, 9)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     assert!(store::automation::list_trigger_events(world.hall.store(), account).await.unwrap().unwrap().is_empty());
     world.end().await;
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_told_in_the_run() {
+async fn failed_sends_are_recorded_in_the_run() {
     let world = World::start().await;
     let product = Product::of(&world).await;
     post(&world, "/suppressions", json!({"email": "gone@example.net"})).await;
@@ -502,7 +507,7 @@ async fn what_cannot_be_sent_is_told_in_the_run() {
     assert!(nobody["error"].as_str().unwrap().contains("`to`"), "{nobody}");
     let several = run(Some("a@x.example, b@y.example"), json!({"name": "x"})).await;
     assert_eq!(several["status"], "failed", "{several}");
-    // The domain goes; and comes back too late for who waits for nothing.
+    // The domain is deleted, and is restored too late for a step that does not wait.
     let domain = world.domain(product.account).await;
     world.call(Method::DELETE, &format!("/domains/{}?force=true", domain.id), &json!({})).await;
     world.hall.clock().advance(Duration::from_secs(5));
@@ -511,7 +516,7 @@ async fn what_cannot_be_sent_is_told_in_the_run() {
     world.end().await;
 }
 
-/// What happens to emails is heard too; what an automation sends does not start it again.
+/// Email events start runs, but emails of an automation do not start it again.
 #[tokio::test]
 async fn events_about_emails_start_runs_but_not_endlessly() {
     let world = World::start().await;
@@ -529,7 +534,7 @@ async fn events_about_emails_start_runs_but_not_endlessly() {
         world.hall.dispatch_outbox().await.unwrap();
         world.hall.run_due_automations().await;
     }
-    // The first starts one run; its mail starts one of the other; the mail of that starts none of both.
+    // The first email starts one run; that run's email starts one run of the other; its email starts none.
     let (one, two) = (product.runs(&sent).await, product.runs(&other).await);
     assert_eq!((one.len(), two.len()), (1, 1), "{one:#?} {two:#?}");
     assert!(one[0]["event_id"].as_str().unwrap().starts_with("evt_"));
@@ -537,9 +542,9 @@ async fn events_about_emails_start_runs_but_not_endlessly() {
     world.end().await;
 }
 
-/// Ended at any moment, and begun anew by another process: each step is done once.
+/// The process is stopped at any moment and another one continues: each step is done once.
 #[tokio::test]
-async fn a_run_survives_its_process() {
+async fn run_survives_a_crash() {
     for patience in (0..60).step_by(4) {
         let store = store().await;
         let world = World::in_hall(hall(store.clone()).await).await;
@@ -569,9 +574,9 @@ async fn a_run_survives_its_process() {
     }
 }
 
-/// One event that matches more runs than one commit changes: all are counted, and all go on.
+/// One event that matches more runs than one commit can change: all are counted and all continue.
 #[tokio::test]
-async fn many_that_wait_go_on_in_slices() {
+async fn many_waiting_runs_resume_in_slices() {
     let world = World::start().await;
     let product = Product::of(&world).await;
     let wait = json!([{"type": "wait_for_event", "event": "go", "timeout": "1d"}]);
@@ -621,7 +626,7 @@ async fn accounts_do_not_see_each_other() {
 }
 
 #[tokio::test]
-async fn a_suspended_accounts_letters_wait_until_that_is_lifted() {
+async fn emails_of_a_suspended_account_wait() {
     let world = World::start().await;
     let product = Product::of(&world).await;
     let steps = json!([{"type": "delay", "duration": "1h"}, letter("x")]);
@@ -631,7 +636,7 @@ async fn a_suspended_accounts_letters_wait_until_that_is_lifted() {
     product.passes("2h").await;
     world.change_account(|account| account.suspended = false).await;
     let [_, _, completed, failed, _] = product.counts(&id).await;
-    assert_eq!((completed, failed), (0, 0), "it waits");
+    assert_eq!((completed, failed), (0, 0), "the run waits");
     product.passes("1h").await;
     assert_eq!(product.counts(&id).await, [0, 0, 1, 0, 0]);
     world.end().await;

@@ -1,4 +1,4 @@
-//! `POST /emails/batch`: a fate for each email, all or none where asked for, once with a key.
+//! `POST /emails/batch`: an entry for each email, all-or-nothing mode, idempotency.
 
 use crate::world::{Answered, World};
 use futures_util::future::join_all;
@@ -25,7 +25,7 @@ async fn count(world: &World) -> usize {
 }
 
 #[tokio::test]
-async fn each_email_has_its_own_fate() {
+async fn each_email_has_its_own_result() {
     let world = World::start().await;
     let mut odd = mail("d@example.net");
     odd["colour"] = json!("blue");
@@ -36,7 +36,7 @@ async fn each_email_has_its_own_fate() {
         {"from": "ada@elsewhere.example", "to": "c@example.net", "subject": "s", "text": "t"},
         odd,
     ]);
-    // The list alone is taken too.
+    // A bare list is accepted too.
     for body in [json!({"emails": emails}), emails.clone()] {
         let answer = post(&world, &[], body).await;
         assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
@@ -63,7 +63,7 @@ async fn each_email_has_its_own_fate() {
 const STRICT: [(&str, &str); 1] = [("batch-validation", "strict")];
 
 #[tokio::test]
-async fn all_or_none_where_asked_for() {
+async fn all_or_nothing_mode() {
     let world = World::start().await;
     let unfit = json!({"from": "ada@example.com", "to": "b@example.net", "text": "t"});
     let mut foreign = mail("b@example.net");
@@ -75,7 +75,7 @@ async fn all_or_none_where_asked_for() {
     for (batch, status, code, told) in [
         (json!([good, unfit]), bad_request, "validation_error", "subject"),
         (json!([good, foreign, foreign]), forbidden, "domain_not_verified", "not verified"),
-        // What has no status in common will not do as a whole.
+        // Without a common status the whole request is a 400.
         (json!([good, foreign, blocked]), bad_request, "validation_error", "not verified"),
     ] {
         let answer = post(&world, &STRICT, batch).await;
@@ -84,7 +84,7 @@ async fn all_or_none_where_asked_for() {
         assert!(details["fields"]["emails[1]"].as_str().unwrap().contains(told), "{details}");
         assert!(details["errors"][0]["message"].as_str().unwrap().contains(told), "{details}");
     }
-    // Each is told by its place, as the answer to it alone would be.
+    // Each error has the email's index and the same content as in a single send.
     let both = post(&world, &STRICT, json!([blocked, good, foreign])).await.json()["error"]["details"].clone();
     let told: Vec<_> =
         both["errors"].as_array().unwrap().iter().map(|e| (e["index"].clone(), e["code"].clone())).collect();
@@ -102,7 +102,7 @@ async fn all_or_none_where_asked_for() {
 }
 
 #[tokio::test]
-async fn all_or_none_says_what_the_plan_or_the_recipients_say() {
+async fn all_or_nothing_reports_plan_and_recipient_errors() {
     let world = World::start().await.on(Plan::Free).await;
     let suppress = json!({"email": "b@example.net"}).to_string();
     assert_eq!(world.post("/suppressions", suppress).await.status, StatusCode::OK);
@@ -110,7 +110,7 @@ async fn all_or_none_says_what_the_plan_or_the_recipients_say() {
     assert_eq!((blocked.status, blocked.code().as_str()), (StatusCode::UNPROCESSABLE_ENTITY, "validation_error"));
     let details = blocked.json()["error"]["details"].clone();
     assert_eq!(details["suppressed"], json!(["b@example.net"]));
-    // No email is left that says so.
+    // No email is stored with this error.
     assert_eq!((&details["email_id"], count(&world).await), (&Value::Null, 0));
     let many: Vec<_> = (0..60).map(|_| json!({"from": "ada@example.com", "to": ["c@example.net", "d@example.net"], "subject": "s", "text": "t"})).collect();
     let full = post(&world, &STRICT, json!(many)).await;
@@ -121,9 +121,9 @@ async fn all_or_none_says_what_the_plan_or_the_recipients_say() {
     world.end().await;
 }
 
-/// What is no object is refused by itself, and what the batch has beside its emails is told of.
+/// An entry that is not an object is refused alone; unknown fields next to `emails` are reported.
 #[tokio::test]
-async fn odd_things_in_a_batch() {
+async fn invalid_entries_in_a_batch() {
     let world = World::start().await;
     let body = json!({"emails": [5, mail("a@example.net"), null, [], "x"], "attachments": [{"name": "a"}]});
     let answer = post(&world, &[], body).await.json();
@@ -141,7 +141,7 @@ async fn odd_things_in_a_batch() {
 }
 
 #[tokio::test]
-async fn what_refuses_the_batch_whole() {
+async fn errors_that_refuse_the_whole_batch() {
     let world = World::start().await;
     let mut attached = mail("a@example.net");
     attached["attachments"] = json!([{"name": "a.txt", "data": "aGk="}]);
@@ -176,14 +176,14 @@ async fn a_key_covers_the_whole_batch() {
     let other = post(&world, &[("idempotency-key", "k")], json!([mail("b@example.net")])).await;
     assert_eq!(other.code(), "idempotency_conflict");
     assert_eq!(count(&world).await, 1);
-    // The same key for another operation is another key.
+    // The same key is free for another operation.
     let single = world.request(Method::POST, "/emails").header("content-type", "application/json");
     let single = single.header("idempotency-key", "k").body(Full::new(mail("a@example.net").to_string().into()));
     assert_eq!(world.send(single.unwrap()).await.status, StatusCode::OK);
     world.end().await;
 }
 
-/// Two emails a day.
+/// A plan with two emails a day.
 async fn with_two_a_day() -> World {
     let world = World::start().await.on(Plan::Free).await;
     a_day(&world, 2);
@@ -202,7 +202,7 @@ fn entries(answer: &Answered) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_was_refused_for_the_moment_is_sent_by_the_same_batch_again() {
+async fn transient_refusals_are_sent_on_retry() {
     let world = with_two_a_day().await;
     let key = [("idempotency-key", "k")];
     let body = json!([mail("a@example.net"), {"from": "x"}, mail("b@example.net"), mail("c@example.net")]);
@@ -210,7 +210,7 @@ async fn what_was_refused_for_the_moment_is_sent_by_the_same_batch_again() {
     let refused = first.iter().position(|entry| entry["error"]["code"] == "plan_limit").unwrap();
     assert_eq!(first[refused]["error"].get("upgrade_url"), None);
     assert_eq!(count(&world).await, 2);
-    // As long as nothing has changed, nothing is sent, and the same is said.
+    // While nothing has changed, nothing is sent and the response is the same.
     assert_eq!(entries(&post(&world, &key, body.clone()).await), first);
     a_day(&world, 100);
     let again = post(&world, &key, body.clone()).await;
@@ -222,7 +222,7 @@ async fn what_was_refused_for_the_moment_is_sent_by_the_same_batch_again() {
         assert_eq!(one == other, n != refused, "{one} {other}");
     }
     assert_eq!(count(&world).await, 3);
-    // Now it is done.
+    // Now all are sent.
     let replayed = post(&world, &key, body).await;
     assert_eq!(replayed.headers["idempotent-replayed"], "true");
     assert_eq!(replayed.body, again.body);
@@ -246,7 +246,7 @@ async fn an_email_of_a_batch_may_have_a_key_of_its_own() {
     later["scheduled_at"] = json!("2999-01-01T00:00:00Z");
     let second = json!([
         mail("b@example.net"),
-        // The same in other words; another email; one that was refused.
+        // The same email written differently; another email; a refused one.
         {"text": "t", "idempotencyKey": "1", "subject": "s", "to": ["a@example.net"], "from": "Ada <ada@example.com>"},
         keyed("x@example.net", "1"),
         later,
@@ -257,36 +257,36 @@ async fn an_email_of_a_batch_may_have_a_key_of_its_own() {
     let second = entries(&post(&world, &[], second).await);
     assert_eq!((&second[1]["id"], &second[1]["index"]), (&first[0]["id"], &json!(1)));
     assert_eq!((&second[1]["status"], &second[1]["replayed"]), (&json!("sent"), &json!(true)));
-    assert_eq!(second[2]["error"]["details"]["fields"]["idempotency_key"], "is that of emails[1], too");
+    assert_eq!(second[2]["error"]["details"]["fields"]["idempotency_key"], "is also the key of emails[1]");
     assert_eq!(second[3]["error"]["code"], "validation_error");
     assert_eq!(second[4]["status"], "sent");
-    assert_eq!(second[5]["error"]["details"]["fields"]["idempotency_key"], "is that of emails[4], too");
+    assert_eq!(second[5]["error"]["details"]["fields"]["idempotency_key"], "is also the key of emails[4]");
     assert_eq!(second[6]["error"]["code"], "invalid_idempotency_key");
     assert_eq!(count(&world).await, 4);
-    // Another email with a key that was used; and what was refused has left its key free.
+    // A used key with another email; a refused email left its key free.
     let third = json!([keyed("y@example.net", "1"), keyed("c@example.net", "2")]);
     let third = entries(&post(&world, &[], third).await);
     assert_eq!(third[0]["error"]["code"], "idempotency_conflict");
     assert_eq!(third[1]["status"], "sent", "{third:?}");
-    // All or none: what was sent before is no obstacle.
+    // All-or-nothing: an email that was sent before does not prevent the others.
     let strict = json!([keyed("a@example.net", "1"), keyed("g@example.net", "4")]);
     let strict = entries(&post(&world, &STRICT, strict).await);
     assert_eq!((&strict[0]["id"], &strict[1]["status"]), (&first[0]["id"], &json!("sent")));
     assert_eq!(count(&world).await, 6);
-    // Keys of batches' emails and of single ones are apart, and a single one has its key in the header.
+    // Keys of batch entries and of single emails are separate; a single email has its key in the header field.
     let single = world.post("/emails", keyed("a@example.net", "1").to_string()).await;
     assert!(single.json()["error"]["details"]["idempotency_key"].as_str().unwrap().contains("header"));
     world.end().await;
 }
 
 #[tokio::test]
-async fn of_many_batches_with_one_email_in_common_one_sends_it() {
+async fn concurrent_batches_send_a_common_email_once() {
     let worlds = World::pair().await;
     let batch = |n: usize| json!([keyed("a@example.net", "common"), keyed("b@example.net", &format!("own {n}"))]);
     let answers = join_all((0..8).map(|n| post(&worlds[n % 2], &[], batch(n)))).await;
     let mut common: Vec<String> = Vec::new();
     for answer in &answers {
-        // Another may be at it this very moment, which the entry says, or the whole answer.
+        // Another request may be in progress; the entry or the whole response says so.
         if answer.status == StatusCode::CONFLICT {
             assert_eq!(answer.code(), "idempotency_in_progress");
             continue;

@@ -1,4 +1,4 @@
-//! Sends to recipients that are suppressed or have opted out, and managed unsubscribe, over HTTP.
+//! Sends to suppressed or opted-out recipients, and managed unsubscribe, over HTTP.
 
 use crate::world::World;
 use http::StatusCode;
@@ -15,7 +15,7 @@ async fn show(world: &World, id: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_suppressed_recipient_keeps_the_email_back_and_it_says_so() {
+async fn suppressed_recipient_blocks_the_email() {
     let world = World::start().await;
     let made = world.post("/suppressions", json!({"email": "Gone@example.net"}).to_string()).await;
     assert_eq!(made.status, StatusCode::OK, "{made:?}");
@@ -29,8 +29,8 @@ async fn a_suppressed_recipient_keeps_the_email_back_and_it_says_so() {
     let states: Vec<_> = blocked["recipients"].as_array().unwrap().iter().map(|r| r["status"].clone()).collect();
     assert_eq!(states, [json!("suppressed"), json!("failed")]);
     let used = world.hall.plan_usage(&world.tenant().await).await.unwrap();
-    assert_eq!(used.month, 0, "what is blocked uses up nothing");
-    // The others get it when the sender wishes so.
+    assert_eq!(used.month, 0, "a blocked email uses no quota");
+    // With `on_suppressed: skip` the other recipients are sent to.
     let skip = json!({"on_suppressed": "skip"});
     let sent = world.post("/emails", mail(json!(["gone@example.net", "b@example.net"]), skip.clone())).await;
     assert_eq!(sent.status, StatusCode::OK, "{sent:?}");
@@ -39,7 +39,7 @@ async fn a_suppressed_recipient_keeps_the_email_back_and_it_says_so() {
     assert_eq!(world.hall.plan_usage(&world.tenant().await).await.unwrap().month, 1);
     let nobody = world.post("/emails", mail(json!("gone@example.net"), skip)).await;
     assert_eq!(nobody.status, StatusCode::UNPROCESSABLE_ENTITY);
-    // In a batch it is one entry's fate.
+    // In a batch only that entry fails.
     let one = |to: &str| serde_json::from_str::<Value>(&mail(json!(to), json!({}))).unwrap();
     let batch = json!({"emails": [one("b@example.net"), one("gone@example.net")]}).to_string();
     let entries = world.post("/emails/batch", batch).await.json()["data"].clone();
@@ -68,7 +68,7 @@ async fn an_opt_out_counts_for_its_category_alone() {
 }
 
 #[tokio::test]
-async fn managed_unsubscribe_puts_its_link_everywhere_and_the_link_works() {
+async fn managed_unsubscribe_adds_working_links() {
     let world = World::start().await;
     let more = json!({
         "category": "product", "subject": "Leave: {{unsubscribe_url}}", "text": "Leave: {{ unsubscribe_url }}",
@@ -77,14 +77,14 @@ async fn managed_unsubscribe_puts_its_link_everywhere_and_the_link_works() {
     let sent = world.post("/emails", mail(json!(["b@example.net", "c@example.net"]), more)).await;
     assert_eq!(sent.status, StatusCode::OK, "{sent:?}");
     let id = sent.json()["id"].clone();
-    // The link is live, and for the recipient alone: the API shows what was given.
+    // The sent email has a working link for its recipient; the API shows the placeholder.
     let shown = show(&world, &id).await;
     assert_eq!(shown["subject"], "Leave: {{unsubscribe_url}}");
     assert_eq!(shown["text"].as_str().unwrap().trim(), "Leave: {{unsubscribe_url}}");
     assert_eq!(shown["html"].as_str().unwrap().trim(), "<a href=\"{{unsubscribe_url}}\">leave</a>");
     assert_eq!((&shown["headers"], &shown["unsubscribe"]), (&json!({}), &json!(true)));
     let raw = world.get(&format!("/emails/{}/raw", id.as_str().unwrap())).await;
-    let message = mail::contents::ParsedBody::parse(&raw.body);
+    let message = mail::parsed_body::ParsedBody::parse(&raw.body);
     let link = message.text.unwrap().trim().strip_prefix("Leave: ").unwrap().to_owned();
     assert!(link.starts_with("https://api.example.test/u/"), "{link}");
     assert!(message.html.unwrap().contains(&format!("href=\"{link}\"")));
@@ -96,13 +96,13 @@ async fn managed_unsubscribe_puts_its_link_everywhere_and_the_link_works() {
     let page = world.get(path).await;
     assert_eq!(page.status, StatusCode::OK);
     let again = || mail(json!("b@example.net"), json!({"category": "product"}));
-    assert_eq!(world.post("/emails", again()).await.status, StatusCode::OK, "looking changes nothing");
+    assert_eq!(world.post("/emails", again()).await.status, StatusCode::OK, "GET changes nothing");
     let request = world.request(http::Method::POST, path);
     let request = request.header("content-type", "application/x-www-form-urlencoded");
     let body = http_body_util::Full::new("List-Unsubscribe=One-Click".into());
     assert_eq!(world.send(request.body(body).unwrap()).await.status, StatusCode::OK);
     assert_eq!(world.post("/emails", again()).await.status, StatusCode::UNPROCESSABLE_ENTITY);
-    // Transactional mail has none, unless it is asked for; product mail has none where it is refused.
+    // Transactional email has no link unless requested; product email has none if it is switched off.
     for (more, has) in [
         (json!({}), false),
         (json!({"unsubscribe": true}), true),
@@ -113,7 +113,7 @@ async fn managed_unsubscribe_puts_its_link_everywhere_and_the_link_works() {
         let raw = world.get(&format!("/emails/{}/raw", sent["id"].as_str().unwrap())).await;
         assert_eq!(String::from_utf8_lossy(&raw.body).contains("\r\nList-Unsubscribe:"), has, "{more}");
     }
-    // A header of the customer's own, without managed unsubscribe, is theirs; a token that nothing replaces is told.
+    // Without managed unsubscribe a customer's own header field is kept, and an unreplaced placeholder is reported.
     let more = json!({"headers": {"List-Unsubscribe": "<mailto:x@example.com>"}, "text": "{{unsubscribe_url}}"});
     let sent = world.post("/emails", mail(json!("d@example.net"), more)).await.json();
     assert!(sent["warnings"][0].as_str().unwrap().contains("`unsubscribe: true`"), "{sent}");

@@ -1,9 +1,9 @@
-//! Bodies that are JSON and no object: told in our words what was expected.
+//! JSON bodies that are not objects: the error names the expected type.
 
 use crate::world::World;
 
 #[tokio::test]
-async fn what_is_no_object_is_told_what_was_expected() {
+async fn non_objects_name_the_expected_type() {
     let world = World::start().await;
     for path in ["/emails", "/suppressions", "/suppressions/check", "/templates", "/auth/sign-in"] {
         for (body, found) in [
@@ -20,7 +20,7 @@ async fn what_is_no_object_is_told_what_was_expected() {
             assert_eq!(message, format!("The body must be a JSON object (`{{…}}`), not {found}"), "{path}");
         }
     }
-    // A batch may be a list; of what is no JSON that is said.
+    // A batch may be a list. Text that is not JSON gets `invalid_json`.
     assert_eq!(world.post("/emails/batch", "null").await.code(), "validation_error");
     for body in ["", "nul", "{", "{]"] {
         assert_eq!(world.post("/emails", body).await.code(), "invalid_json", "{body}");

@@ -1,4 +1,4 @@
-//! Claims over HTTP: listed, given up, and what becomes of those that cannot be completed.
+//! Domain claims over HTTP: list, withdraw, expire.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn names(page: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn claims_are_listed_and_given_up() {
+async fn claims_are_listed_and_withdrawn() {
     let (world, names_server) = World::with_names("").await;
     let other = world.account(2, ApiKeyScope::Full).await;
     let mut made = Vec::new();
@@ -51,7 +51,7 @@ async fn claims_are_listed_and_given_up() {
         let given_up = call(Method::POST, &cancel).await;
         assert_eq!(given_up.json()["claim"]["status"], json!("cancelled"), "{}", given_up.json());
     }
-    // The record changes nothing any more; who wants the domain after all claims it anew.
+    // The record no longer has an effect; a new claim needs a new record.
     let value = made[0]["record"]["value"].as_str().unwrap();
     names_server.set(&format!("_service.d0.test TXT \"{value}\"\n"));
     let looked = call(Method::POST, &path(&made[0], "/verify")).await.json();
@@ -66,7 +66,7 @@ async fn claims_are_listed_and_given_up() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_completed_expires() {
+async fn incomplete_claims_expire() {
     let (world, names_server) = World::with_names("").await;
     let other = world.account(2, ApiKeyScope::Full).await;
     let unproven = claim(&world, &other, "a.test").await;
@@ -80,7 +80,7 @@ async fn what_cannot_be_completed_expires() {
     let refused = call(Method::POST, &path(&full, "/verify")).await;
     assert_eq!((refused.status, refused.code().as_str()), (StatusCode::FORBIDDEN, "plan_limit"));
     let status = async |claim: &Value| call(Method::GET, &path(claim, "")).await.json()["claim"].clone();
-    assert_eq!(status(&full).await["status"], json!("verified"), "nothing is missing but room in the plan");
+    assert_eq!(status(&full).await["status"], json!("verified"), "only the plan's quota prevents the completion");
 
     world.hall.clock().advance(DAY * 8);
     assert_eq!(status(&unproven).await["status"], json!("expired"));
@@ -93,10 +93,10 @@ async fn what_cannot_be_completed_expires() {
     assert_eq!(anew["claim"]["status"], json!("pending"));
 }
 
-/// Who has the domain is written to as soon as another has shown that they rule its DNS, once, whoever is there to send
-/// the letter.
+/// The owner of a domain gets one email as soon as somebody else proves control of its DNS, whichever process sends
+/// it.
 #[tokio::test]
-async fn the_account_that_has_the_domain_is_written_to() {
+async fn claimed_domain_owner_is_notified() {
     let server = NameServer::start("").await;
     let world = World::working_with(|parts| {
         parts.sandbox_sender = Some("sandbox@example.com".parse().unwrap());
@@ -105,7 +105,7 @@ async fn the_account_that_has_the_domain_is_written_to() {
     .await;
     let other = world.account(2, ApiKeyScope::Full).await;
     let claim = claim(&world, &other, "acme.test").await;
-    // They have had it verified.
+    // The other account has verified the domain.
     world.hall.domains().force_verify(&"acme.test".parse().unwrap()).await.unwrap();
     let value = claim["record"]["value"].as_str().unwrap();
     server.set(&format!("_service.acme.test TXT \"{value}\"\n"));
@@ -114,7 +114,7 @@ async fn the_account_that_has_the_domain_is_written_to() {
         assert_eq!(proven["claim"]["blocked_reason"], json!("grace_period"), "{proven:#}");
     }
     let letters = async || world.get("/emails?to=owner1@example.com").await.json()["emails"].clone();
-    // The process that found the record died before it could send the letter.
+    // The process that found the record died before it sent the email.
     assert_eq!(letters().await, json!([]));
     world.hall.start_jobs();
     let sent = async {

@@ -1,10 +1,10 @@
-//! Conversions are told to whom the operator names: at least once, with the same id, until they are taken.
+//! Conversion export: at least once, with the same id, until the receiver accepts it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::StatusCode;
-use queue::courier::http::{HttpClient, HttpClientSettings, UrlRules};
+use queue::client::http::{HttpClient, HttpClientSettings, UrlRules};
 use queue::product_events::{ConversionExportSettings, ConversionExporter};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use crate::world::World;
 
-/// Answers posts with these statuses, one after the other, and keeps heads and bodies.
+/// Answers posts with these statuses in turn, and collects heads and bodies.
 async fn platform(statuses: Vec<u16>) -> (String, Arc<Mutex<Vec<(String, Value)>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/conversions", listener.local_addr().unwrap());
@@ -40,18 +40,18 @@ async fn platform(statuses: Vec<u16>) -> (String, Arc<Mutex<Vec<(String, Value)>
 }
 
 fn exporter(url: String) -> ConversionExporter {
-    let settings = dns::lookup::ResolverSettings {
+    let settings = dns::resolver::ResolverSettings {
         servers: vec!["127.0.0.1:9".parse().unwrap()],
-        ..dns::lookup::ResolverSettings::default()
+        ..dns::resolver::ResolverSettings::default()
     };
     let rules = UrlRules { allow_private: true, allow_http: true };
-    let resolver = dns::lookup::Resolver::new(&settings).unwrap();
+    let resolver = dns::resolver::Resolver::new(&settings).unwrap();
     let poster = HttpClient::new(resolver, HttpClientSettings { rules, ..HttpClientSettings::default() }).unwrap();
     ConversionExporter::new(ConversionExportSettings { url, token: Some("hush".into()), email_hash: true }, poster)
 }
 
 #[tokio::test]
-async fn a_conversion_is_told_until_it_is_taken() {
+async fn conversion_export_retries_until_accepted() {
     let (world, (url, heard)) = (World::start().await, platform(vec![500, 429, 204, 400]).await);
     let events = world.hall.product_events();
     events.set_exporter(exporter(url));
@@ -67,15 +67,15 @@ async fn a_conversion_is_told_until_it_is_taken() {
         world.hall.clock().advance(Duration::from_secs(seconds));
         events.export_due_now().await.unwrap()
     };
-    // Not credited to a click: nobody is told.
+    // A conversion without a click id is not exported.
     tell("u0", json!({})).await;
     assert_eq!(try_after(0).await, 0);
     tell("u1", json!({"gclid": "g", "value": 5, "currency": "eur"})).await;
     tell("u1", json!({"gclid": "h"})).await;
-    // Refused for the moment, twice; not sooner than a minute, and two, after that; then taken.
+    // Two temporary failures, with retries after one and two minutes; then accepted.
     assert_eq!((try_after(0).await, try_after(30).await, try_after(31).await), (1, 0, 1));
     assert_eq!((try_after(90).await, try_after(31).await, try_after(100_000).await), (0, 1, 0));
-    // Refused for good.
+    // A permanent failure.
     tell("u2", json!({"wbraid": "w"})).await;
     assert_eq!((try_after(0).await, try_after(100_000).await), (1, 0));
     let heard = heard.lock().unwrap().clone();
@@ -91,7 +91,7 @@ async fn a_conversion_is_told_until_it_is_taken() {
     );
     assert!(head.contains(&format!("idempotency-key: {}", body["id"].as_str().unwrap().to_ascii_lowercase())));
     assert!(body["id"].as_str().unwrap().starts_with("ae_") && body["occurred_at"].is_string());
-    assert!(heard[1].1 == *body && heard[2].1 == *body, "the same each time");
+    assert!(heard[1].1 == *body && heard[2].1 == *body, "the same id each time");
     assert_eq!(heard[3].1["wbraid"], "w");
     world.end().await;
 }

@@ -1,4 +1,4 @@
-//! The OpenAPI document against its golden file. `UPDATE_GOLDEN=1` writes it anew.
+//! The OpenAPI document against its golden file. `UPDATE_GOLDEN=1` rewrites the file.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,18 +10,18 @@ use http::Request;
 use http_body_util::Full;
 
 #[test]
-fn the_document_is_the_golden_one() {
+fn document_matches_the_golden_file() {
     let text = api::openapi::render(&operation_table(), "https://api.example.test");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/openapi.json");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&file, &text).unwrap();
     }
     let golden = std::fs::read_to_string(&file).unwrap();
-    assert!(text == golden, "the document changed: look at it, then run again with UPDATE_GOLDEN=1");
+    assert!(text == golden, "the document changed: review it, then run again with UPDATE_GOLDEN=1");
 }
 
 #[test]
-fn the_table_names_everything_once() {
+fn operation_table_has_unique_names() {
     let table = operation_table();
     let ids: BTreeSet<_> = table.iter().map(|operation| operation.id).collect();
     assert_eq!(ids.len(), table.len());
@@ -30,10 +30,10 @@ fn the_table_names_everything_once() {
     assert!(table.iter().all(|operation| !operation.summary.is_empty()));
 }
 
-/// Generators of clients type a body that is one of several as anything: each is one plain object. All that is called has
-/// its security, as validators ask.
+/// Client generators give up on bodies with alternatives, so each body is one plain object. Every operation declares
+/// its security, as validators require.
 #[test]
-fn bodies_are_plain_objects_and_security_is_told() {
+fn bodies_are_objects_and_security_is_declared() {
     let document = api::openapi::document(&operation_table(), "https://api.example.test");
     let operations = |part: &str| {
         let paths = document[part].as_object().unwrap().values();
@@ -53,7 +53,7 @@ fn bodies_are_plain_objects_and_security_is_told() {
     assert!(all.iter().all(|operation| operation["security"].is_array()));
 }
 
-/// What a path names in braces is described, and the other way round.
+/// Every path parameter is described, and every description has its parameter.
 #[test]
 fn path_parameters_are_described() {
     for operation in operation_table() {
@@ -74,9 +74,9 @@ fn path_parameters_are_described() {
     }
 }
 
-/// What the document shows as a request is one that is taken.
+/// The example requests of the document are accepted.
 #[tokio::test]
-async fn the_examples_are_taken() {
+async fn document_examples_are_accepted() {
     let world = World::start().await;
     let document = api::openapi::document(&operation_table(), crate::world::BASE_URL);
     let mut refused = Vec::new();
@@ -101,9 +101,9 @@ async fn the_examples_are_taken() {
     world.end().await;
 }
 
-/// Every answer of an operation has an example, and every error names its codes.
+/// Every response has an example, and every error response lists its codes.
 #[test]
-fn every_answer_is_described() {
+fn every_response_is_described() {
     let document = api::openapi::document(&operation_table(), crate::world::BASE_URL);
     for operation in operation_table() {
         let entry = &document["paths"][operation.path][operation.method.as_str().to_lowercase()];

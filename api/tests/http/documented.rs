@@ -1,4 +1,4 @@
-//! Every answer that a test gets is one that the document tells of: its status, its code, what it is.
+//! Checks every response that a test receives against the OpenAPI document: status, code, schema.
 
 use std::sync::OnceLock;
 
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::world::{Answered, BASE_URL};
 
-/// Holds an answer to the document.
+/// Checks a response against the document.
 ///
 /// # Panics
-/// When the document does not tell of it.
+/// The document does not describe the response.
 pub(crate) fn hold(method: &Method, path: &str, answer: &Answered) {
     let Some(operation) = operation(method, path) else { return };
     let status = answer.status.as_u16().to_string();
@@ -24,7 +24,7 @@ pub(crate) fn hold(method: &Method, path: &str, answer: &Answered) {
     let given = answer.headers.get("content-type").map_or("", |value| value.to_str().unwrap());
     let media = given.split(';').next().unwrap();
     let body = content.get(given).or_else(|| content.get(media));
-    // A redirect has no body, and HEAD's answer has none.
+    // A redirect, and the response to HEAD, have no body.
     assert!(body.is_some() || answer.body.is_empty(), "{method} {path} answers {status} as {given:?}");
     if let (400.., Some(examples)) = (answer.status.as_u16(), body.and_then(|body| body["examples"].as_object())) {
         let code = answer.code();
@@ -38,7 +38,7 @@ fn document() -> &'static Value {
     DOCUMENT.get_or_init(|| api::openapi::document(&operation_table(), BASE_URL))
 }
 
-/// What the document says of a call; nothing where it has no such call.
+/// The document's operation for a request, if there is one.
 fn operation(method: &Method, path: &str) -> Option<&'static Value> {
     let path = path.split('?').next().unwrap();
     let (path, by_browser) = match path.strip_prefix("/api").filter(|rest| rest.starts_with('/')) {
@@ -47,7 +47,7 @@ fn operation(method: &Method, path: &str) -> Option<&'static Value> {
     };
     let method = if method == Method::HEAD { "get".to_owned() } else { method.as_str().to_lowercase() };
     let paths: &Map<String, Value> = document()["paths"].as_object().unwrap();
-    // A word before a parameter: `/emails/metrics` is not an id.
+    // A fixed segment wins over a parameter: `/emails/metrics` is not an id.
     let mut found: Vec<_> = paths.iter().filter(|(template, _)| fits(template, path)).collect();
     found.sort_by_key(|(template, _)| template.matches('{').count());
     let operation = found.first()?.1.get(&method)?;

@@ -1,4 +1,4 @@
-//! Domain Connect, with a DNS provider played on loopback.
+//! Domain Connect with a simulated DNS provider on loopback.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -30,7 +30,7 @@ const TEMPLATE: &str = "/dc/v2/domainTemplates/providers/example.net/services/em
 
 type Pages = Arc<Mutex<HashMap<&'static str, (u16, String)>>>;
 
-/// A provider that has these pages and no others.
+/// A provider with these pages only.
 async fn provider() -> (FetchSettings, Pages) {
     let pages = Pages::default();
     let issued = rcgen::generate_simple_self_signed([HOST.to_owned()]).unwrap();
@@ -64,12 +64,12 @@ async fn provider() -> (FetchSettings, Pages) {
 }
 
 async fn connect(world: &World) -> Answered {
-    // What was found a moment ago would be the answer.
+    // Advance the clock past the cached check.
     world.hall.clock().advance(std::time::Duration::from_secs(10));
     world.call(Method::POST, "/domains/acme.test/dns/connect", &json!({})).await
 }
 
-/// The refusal's word, and its sentence.
+/// Reason and message of an error.
 fn refused(answer: &Answered) -> (String, String) {
     assert_eq!((answer.status, answer.code().as_str()), (StatusCode::UNPROCESSABLE_ENTITY, "upstream_error"));
     let error = answer.json()["error"].clone();
@@ -78,7 +78,7 @@ fn refused(answer: &Answered) -> (String, String) {
 }
 
 #[tokio::test]
-async fn the_customer_is_led_to_the_page_of_their_provider() {
+async fn connect_returns_the_provider_url() {
     let (web, pages) = provider().await;
     let template = Some("example.net/email".parse().unwrap());
     let (world, names) = World::with_provider(ZONE, template, None, web).await;
@@ -121,7 +121,7 @@ async fn the_customer_is_led_to_the_page_of_their_provider() {
     ] {
         assert!(query.split('&').any(|given| given.starts_with(part)), "{part}: {query}");
     }
-    // The owner's own policy stays.
+    // The owner's own policy is kept.
     names.set(&format!("{offered}_dmarc.acme.test TXT \"v=DMARC1; p=reject\"\n"));
     let url = connect(&world).await.json()["url"].as_str().unwrap().to_owned();
     assert!(url.contains("groupId=sending&") && !url.contains("dmarc="), "{url}");
@@ -146,7 +146,7 @@ async fn requests_are_signed_where_the_operator_has_a_key() {
 }
 
 #[tokio::test]
-async fn without_a_template_nobody_is_asked() {
+async fn no_request_without_a_template() {
     let (web, _) = provider().await;
     let (world, _names) = World::with_provider(ZONE, None, None, web).await;
     world.call(Method::POST, "/domains", &json!({"name": "acme.test"})).await;

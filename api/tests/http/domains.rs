@@ -1,4 +1,4 @@
-//! Domains over HTTP: added, published, verified, turned, claimed, deleted.
+//! Domains over HTTP: add, publish, verify, rotate, claim, delete.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// For so long what was found of a domain is the answer.
+/// How long a domain check is cached.
 const FRESH: Duration = Duration::from_secs(10);
 
-/// The zone that a provider would hold when all records were pasted.
+/// The zone of a provider after all records were published.
 fn zone(domain: &Value) -> String {
     let mut zone = String::new();
     for record in domain["records"].as_array().unwrap() {
@@ -38,7 +38,7 @@ async fn add(world: &World, body: &Value) -> Value {
 
 async fn post(world: &World, path: &str) -> Value {
     if path.ends_with("/verify") {
-        // What was found a moment ago would be the answer.
+        // Advance the clock past the cached check.
         world.hall.clock().advance(FRESH);
     }
     let answer = world.call(Method::POST, path, &json!({})).await;
@@ -86,7 +86,7 @@ async fn a_domain_is_added_published_and_verified() {
 }
 
 #[tokio::test]
-async fn the_look_that_verifies_a_receiving_domain_sees_its_mx_record() {
+async fn verification_of_a_receiving_domain_checks_mx() {
     let (world, names) = World::with_names("").await;
     for (number, (mx, status)) in
         [("10 mx.other.test.", "conflict"), ("10 mx.example.net.", "verified")].into_iter().enumerate()
@@ -102,7 +102,7 @@ async fn the_look_that_verifies_a_receiving_domain_sees_its_mx_record() {
 }
 
 #[tokio::test]
-async fn an_spf_record_that_is_there_is_merged() {
+async fn existing_spf_record_is_merged() {
     let (world, names) = World::with_names("").await;
     let domain = add(&world, &json!({"name": "acme.test"})).await;
     let other = "v=spf1 include:other.test -all";
@@ -123,7 +123,7 @@ async fn an_spf_record_that_is_there_is_merged() {
 }
 
 #[tokio::test]
-async fn what_vanishes_is_forgiven_for_three_days_and_found_again_by_itself() {
+async fn missing_records_have_three_days_grace() {
     let (world, names) = World::with_names("").await;
     let domain = add(&world, &json!({"name": "acme.test"})).await;
     names.set(&zone(&domain));
@@ -134,7 +134,7 @@ async fn what_vanishes_is_forgiven_for_three_days_and_found_again_by_itself() {
             if domain["status"] == json!(wanted) && domain["degraded_since"].is_null() != degraded {
                 return domain;
             }
-            // The room looks every few seconds of its own clock.
+            // The background check runs every few seconds of its own clock.
             world.hall.clock().advance(Duration::from_secs(600));
             tokio::task::yield_now().await;
         }
@@ -152,7 +152,7 @@ async fn what_vanishes_is_forgiven_for_three_days_and_found_again_by_itself() {
 }
 
 #[tokio::test]
-async fn new_keys_sign_when_their_record_is_there() {
+async fn rotated_keys_sign_once_published() {
     let (world, names) = World::with_names("").await;
     let domain = add(&world, &json!({"name": "acme.test", "dkim_selector": "Mine"})).await;
     assert_eq!(domain["dkim"]["selector"], json!("mine"));
@@ -162,7 +162,7 @@ async fn new_keys_sign_when_their_record_is_there() {
     let next = turning["dkim"]["pending_selector"].as_str().unwrap().to_owned();
     assert_eq!(turning["dkim"]["selector"], json!("mine"));
     let again = post(&world, "/domains/acme.test/dkim/rotate").await["domain"].clone();
-    assert_eq!(again["dkim"]["pending_selector"], json!(next), "asking twice makes no third pair");
+    assert_eq!(again["dkim"]["pending_selector"], json!(next), "a second rotation creates no third key pair");
     let waiting = post(&world, "/domains/acme.test/verify").await["domain"].clone();
     assert_eq!((&waiting["dkim"]["selector"], &waiting["status"]), (&json!("mine"), &json!("verified")));
     names.set(&zone(&turning));
@@ -177,7 +177,7 @@ async fn new_keys_sign_when_their_record_is_there() {
 }
 
 #[tokio::test]
-async fn new_keys_that_do_not_sign_yet_can_be_dropped() {
+async fn pending_rotation_can_be_cancelled() {
     let (world, names) = World::with_names("").await;
     let domain = add(&world, &json!({"name": "acme.test"})).await;
     names.set(&zone(&domain));
@@ -220,14 +220,14 @@ async fn links_lead_through_the_tracking_host_once_its_record_is_seen() {
     names.set(&whole);
     post(&world, "/domains/acme.test/verify").await;
     assert_eq!(link().await, "links.acme.test");
-    // Another host is another record.
+    // Another host needs another record.
     let change = json!({"tracking_host": "go.acme.test"});
     world.call(Method::PATCH, "/domains/acme.test", &change).await;
     assert_eq!(link().await, "api.example.test");
 }
 
 #[tokio::test]
-async fn names_that_are_nobodys_are_refused() {
+async fn reserved_domain_names_are_refused() {
     let world = World::start().await;
     for (name, why) in [
         ("github.io", "is a public suffix"),
@@ -248,7 +248,7 @@ async fn names_that_are_nobodys_are_refused() {
 }
 
 #[tokio::test]
-async fn names_and_keys_that_will_not_do_say_why() {
+async fn invalid_names_and_keys_name_the_error() {
     let world = World::start().await;
     let long = format!("{0}.{0}.{0}.{1}.test", "a".repeat(63), "a".repeat(50));
     let short = include_str!("../../../dns/tests/keys/rsa1024.pem");
@@ -274,7 +274,7 @@ async fn names_and_keys_that_will_not_do_say_why() {
 }
 
 #[tokio::test]
-async fn a_key_from_elsewhere_is_taken_over() {
+async fn existing_dkim_key_is_imported() {
     let world = World::start().await;
     for pem in [
         include_str!("../../../dns/tests/keys/rsa2048.pkcs8.pem"),
@@ -343,7 +343,7 @@ async fn lists_are_paged_and_filtered() {
 }
 
 #[tokio::test]
-async fn a_plan_includes_so_many_domains() {
+async fn plan_limits_domains() {
     let world = World::start().await;
     let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
     let mut batch = store::engine::Batch::progress();
@@ -358,7 +358,7 @@ async fn a_plan_includes_so_many_domains() {
 }
 
 #[tokio::test]
-async fn who_rules_the_dns_claims_a_domain() {
+async fn dns_control_proves_a_claim() {
     let (world, names) = World::with_names("").await;
     let other = world.account(2, ApiKeyScope::Full).await;
     let domain = add(&world, &json!({"name": "acme.test"})).await;
@@ -380,7 +380,7 @@ async fn who_rules_the_dns_claims_a_domain() {
     let early = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
     assert_eq!((&early["status"], &early["record"]["status"]), (&json!("pending"), &json!("mismatch")), "{early:#}");
     let theirs = world.call(Method::GET, &path, &Value::Null).await;
-    assert_eq!(theirs.status, StatusCode::NOT_FOUND, "a claim is its claimant's");
+    assert_eq!(theirs.status, StatusCode::NOT_FOUND, "only the claimant sees the claim");
 
     let both = format!("{}_service.acme.test TXT \"{}\"\n", zone(&domain), claim["record"]["value"].as_str().unwrap());
     names.set(&both);
@@ -393,12 +393,12 @@ async fn who_rules_the_dns_claims_a_domain() {
     );
     world.hall.clock().advance(Duration::from_secs(73 * 3_600));
     let disputed = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
-    assert_eq!(disputed["blocked_reason"], json!("recent_owner_activity"), "both records stand there");
+    assert_eq!(disputed["blocked_reason"], json!("recent_owner_activity"), "both records are published");
     let asked = names.queries();
     for _ in 0..20 {
         assert_eq!(call(Method::POST, &verify, &json!({})).await.json()["claim"], disputed);
     }
-    assert_eq!(names.queries(), asked, "what was found a moment ago of both is the answer");
+    assert_eq!(names.queries(), asked, "the cached results are returned");
     let own = domain["records"][0]["value"].as_str().unwrap();
     names.set(&both.lines().filter(|line| !line.contains(own)).collect::<Vec<_>>().join("\n"));
     world.hall.clock().advance(FRESH);
@@ -406,18 +406,18 @@ async fn who_rules_the_dns_claims_a_domain() {
     assert_eq!((&done["status"], &done["blocked_reason"]), (&json!("completed"), &json!(null)));
     let moved = call(Method::GET, "/domains/acme.test", &Value::Null).await.json()["domain"].clone();
     assert_eq!(moved["status"], json!("unverified"));
-    assert_ne!(moved["dkim"]["selector"], domain["dkim"]["selector"], "keys do not change hands");
+    assert_ne!(moved["dkim"]["selector"], domain["dkim"]["selector"], "the new owner gets new keys");
     let gone = world.call(Method::GET, "/domains/acme.test", &Value::Null).await;
     assert_eq!(gone.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
-async fn a_domain_that_was_never_verified_goes_to_whoever_proves_it() {
+async fn unverified_domain_moves_to_the_claimant() {
     let (world, names) = World::with_names("").await;
     let other = world.account(2, ApiKeyScope::Full).await;
     let body = json!({"name": "acme.test"});
     let free = world.call_as(&other, Method::POST, "/domains/claims", &body).await;
-    assert_eq!(free.status, StatusCode::NOT_FOUND, "nobody has it");
+    assert_eq!(free.status, StatusCode::NOT_FOUND, "the domain belongs to nobody");
     add(&world, &body).await;
     let claim = world.call_as(&other, Method::POST, "/domains/claims", &body).await.json()["claim"].clone();
     let value = claim["record"]["value"].as_str().unwrap();
@@ -428,7 +428,7 @@ async fn a_domain_that_was_never_verified_goes_to_whoever_proves_it() {
 }
 
 #[tokio::test]
-async fn credentials_are_saved_sealed_and_records_published_with_them() {
+async fn dns_credentials_are_sealed_and_used() {
     let (world, _names) = World::with_names("").await;
     add(&world, &json!({"name": "acme.test"})).await;
     let secret = "c2VjcmV0IG9mIGF0IGxlYXN0IDMyIGJ5dGVzLCBhcyBpcyBtZWV0";
@@ -451,7 +451,7 @@ async fn credentials_are_saved_sealed_and_records_published_with_them() {
     let theirs = world.call_as(&other, Method::GET, "/dns-credentials", &Value::Null).await.json();
     assert_eq!(theirs["dns_credentials"], json!([]));
 
-    // Nobody listens there: what is saved was opened, and used.
+    // Nothing listens there: the error shows that the saved credentials were decrypted and used.
     let refused = world.call(Method::POST, apply, &by_saved).await;
     let said = refused.json()["error"].to_string();
     assert!(said.contains("credentials.server") || said.contains("upstream_error"), "{said}");
@@ -463,7 +463,7 @@ async fn credentials_are_saved_sealed_and_records_published_with_them() {
 }
 
 #[tokio::test]
-async fn what_was_found_a_moment_ago_is_the_answer() {
+async fn domain_checks_are_cached() {
     let (world, names) = World::with_names("").await;
     let domain = add(&world, &json!({"domain": "acme.test"})).await;
     names.set(&zone(&domain));
@@ -472,21 +472,21 @@ async fn what_was_found_a_moment_ago_is_the_answer() {
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
         answer.json()
     };
-    // Of many at once one looks.
+    // One of many concurrent requests performs the check.
     let first = verify().await;
     let once = names.queries();
     assert_eq!(first["verified"], json!(true), "{first:#}");
     names.set("");
     let again = futures_util::future::join_all((0..50).map(|_| verify())).await;
-    assert!(again.iter().all(|answer| *answer == first), "the last result");
-    assert_eq!(names.queries(), once, "nobody was asked");
+    assert!(again.iter().all(|answer| *answer == first), "the cached result");
+    assert_eq!(names.queries(), once, "no DNS query was sent");
     world.hall.clock().advance(FRESH);
     let crowd = futures_util::future::join_all((0..50).map(|_| verify())).await;
     assert!(crowd.iter().all(|answer| answer["domain"]["degraded_since"].is_string()));
     let looked = names.queries() - once;
-    assert!(looked <= 3 * once, "one look, which finds nothing, and not fifty: {looked} questions");
+    assert!(looked <= 3 * once, "one check, not fifty: {looked} queries");
 
-    // Other records are looked for at once.
+    // A check of other records is not cached.
     let before = names.queries();
     world.call(Method::POST, "/domains/acme.test/dkim/rotate", &json!({})).await;
     verify().await;
@@ -494,9 +494,9 @@ async fn what_was_found_a_moment_ago_is_the_answer() {
 }
 
 #[tokio::test]
-async fn an_account_has_so_many_questions_asked_and_others_theirs() {
+async fn dns_lookups_are_limited_by_account() {
     const BURST: usize = 200;
-    /// Nobody looks longer than that.
+    /// Most queries of one check.
     const ONE_MAX: usize = 100;
     let (world, names) = World::with_names("").await;
     let other = world.account(2, ApiKeyScope::Full).await;
@@ -518,13 +518,13 @@ async fn an_account_has_so_many_questions_asked_and_others_theirs() {
     assert!(refused.headers["retry-after"].to_str().unwrap().parse::<u32>().unwrap() >= 1);
     let bound = BURST + ONE_MAX + (elapsed_s * 20.0) as usize;
     assert!(names.queries() <= bound, "{} of {bound}", names.queries());
-    // What is known of a domain is told all the same, however many ask for it.
+    // The stored result of a domain is still returned, however many requests ask for it.
     world.hall.clock().advance(FRESH);
     let again = futures_util::future::join_all((0..60).map(ask)).await;
     let known = answers.iter().zip(&again).filter(|(before, _)| before.status == StatusCode::OK);
     assert!(known.map(|(_, after)| after.status).all(|status| status == StatusCode::OK));
     let before = names.queries();
-    // So is somebody else served.
+    // Another account is still served.
     let body = json!({"domain": "other.test"});
     world.call_as(&other, Method::POST, "/domains", &body).await;
     let theirs = world.call_as(&other, Method::POST, "/domains/other.test/verify", &json!({})).await;

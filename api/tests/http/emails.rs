@@ -1,4 +1,4 @@
-//! Emails over HTTP: what is taken, what is refused and how, what is shown, and to whom.
+//! Emails over HTTP: accepted and refused requests, views, isolation of accounts.
 
 use crate::world::World;
 use http::StatusCode;
@@ -9,7 +9,7 @@ fn mail() -> Value {
     json!({"from": "Ada <ada@example.com>", "to": "b@example.net", "subject": "s", "text": "t"})
 }
 
-/// The smallest email with these fields set (null takes one away).
+/// The smallest valid email with these fields set; null removes a field.
 fn with(fields: Value) -> Value {
     let mut mail = mail();
     for (name, value) in fields.as_object().unwrap() {
@@ -60,7 +60,7 @@ async fn good_requests() {
     world.end().await;
 }
 
-/// Each of these requests is refused with one field error, under this name.
+/// Checks that each request is refused with one field error of this name.
 async fn each_is_refused(cases: impl IntoIterator<Item = (Value, &'static str)>) {
     let world = World::start().await;
     for (fields, named) in cases {
@@ -163,7 +163,7 @@ async fn bad_labels_and_files() {
 }
 
 #[tokio::test]
-async fn everything_wrong_is_told_at_once() {
+async fn all_errors_are_reported_at_once() {
     let world = World::start().await;
     let answer = world.post("/emails", json!({"HtmlBody": "x", "to": "y", "tags": 5}).to_string()).await;
     let error = &answer.json()["error"];
@@ -175,7 +175,7 @@ async fn everything_wrong_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_told_so() {
+async fn invalid_json_is_reported() {
     let world = World::start().await;
     for body in ["", "{", "{\"a\":}", "\u{feff}{}", "{} {}", "{\"a\": \"\u{1}\"}", "nul"] {
         assert_eq!(world.post("/emails", body.to_owned()).await.code(), "invalid_json", "{body:?}");
@@ -184,7 +184,7 @@ async fn what_is_no_json_is_told_so() {
     for body in ["5", "[]", "\"x\"", "null"] {
         assert_eq!(world.post("/emails", body).await.code(), "validation_error", "{body:?}");
     }
-    // A deep value is refused, be it of an unknown field.
+    // A deeply nested value is refused, even in an unknown field.
     let deep = format!("{{\"x\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(world.post("/emails", deep).await.code(), "invalid_json");
     world.end().await;
@@ -206,7 +206,7 @@ async fn unknown_fields_are_ignored_and_named() {
 }
 
 #[tokio::test]
-async fn refusals_of_the_hall() {
+async fn intake_errors_map_to_responses() {
     let world = World::start().await;
     let answer = world.post("/emails", with(json!({"from": "x@other.example"})).to_string()).await;
     assert_eq!((answer.status, answer.code().as_str()), (StatusCode::FORBIDDEN, "domain_not_verified"));
@@ -293,7 +293,7 @@ async fn pages_go_through_everything_once() {
     world.end().await;
 }
 
-/// What is another account's is not found, whatever is asked of it.
+/// Every operation answers 404 for another account's email.
 #[tokio::test]
 async fn tenants_do_not_see_each_other() {
     let world = World::start().await;

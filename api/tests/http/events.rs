@@ -1,4 +1,4 @@
-//! Product events: told, redacted, found, counted; conversions, visits and funnels; and bad input.
+//! Product events: ingest, redaction, filters, counts; conversions, visits, funnels; invalid input.
 
 use std::time::Duration;
 
@@ -42,18 +42,18 @@ async fn an_event_is_stored_without_its_secrets() {
     assert!(id.starts_with("ae_"));
     let one = world.get(&format!("/events/{id}")).await.json();
     assert_eq!(one["event"], answer["event"]);
-    // Another account has no such event.
+    // The event does not exist for another account.
     let other = world.account(2, mail::credential::ApiKeyScope::Full).await;
     assert_eq!(world.get_as(&other, &format!("/events/{id}")).await.status, StatusCode::NOT_FOUND);
     assert_eq!(world.get_as(&other, "/events").await.json()["events"], json!([]));
-    // Least of all: no address, nobody, nothing.
+    // The minimum: no address, no user, no data.
     let least = told(&world, &json!({"name": "a"})).await["event"].clone();
     assert_eq!((&least["user_id"], &least["email"], &least["data"]), (&Value::Null, &Value::Null, &json!({})));
     world.end().await;
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named() {
+async fn errors_name_the_field() {
     let world = World::start().await;
     let deep = |levels: usize| format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
     let many: Value = (0..10_000).map(|n| (format!("{n:x}"), Value::Null)).collect();
@@ -97,7 +97,7 @@ async fn what_is_wrong_is_named() {
         let answer = world.post("/events", body).await;
         assert_eq!(answer.status, status, "{answer:?}");
     }
-    // As much as may be.
+    // The maximum size.
     let full = format!("{{\"name\":\"{}\",\"data\":{}}}", "ä".repeat(100), deep(32));
     assert_eq!(world.post("/events", full).await.status, StatusCode::ACCEPTED);
     let numbers = "{\"name\":\"a\",\"data\":{\"x\":-0.0,\"y\":18446744073709551616,\"z\":1e-400,\"u\":1e999}}";
@@ -114,9 +114,9 @@ async fn what_is_wrong_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_told_is_shown_to_the_digit() {
+async fn numbers_keep_their_notation() {
     let world = World::start().await;
-    // In its order, too: at once, and when it is looked up.
+    // Number formats and field order are kept, in the response and in later reads.
     let data = r#"{"z":19.90,"order":12345678901234567890123,"a":[-0,1E+2,{"rate":0.1000}],"token":"REDACTED"}"#;
     let sent = format!(r#"{{"name":"exact","data":{}}}"#, data.replace("\"REDACTED\"", "7.50"));
     let whole = |answer: &Answered| String::from_utf8(answer.body.to_vec()).unwrap();
@@ -128,26 +128,26 @@ async fn what_is_told_is_shown_to_the_digit() {
 }
 
 #[tokio::test]
-async fn the_same_is_told_once() {
+async fn repeated_events_are_idempotent() {
     let [world, other] = World::pair().await;
     let event = json!({"name": "a", "user_id": "u", "data": {"x": 1, "token": "t"}});
     let first = with_key(&world, "k", &event).await;
     assert_eq!(first.status, StatusCode::ACCEPTED);
     assert!(first.headers.get("idempotent-replayed").is_none());
     for at in [&world, &other] {
-        // Written another way, it is the same.
+        // The same request written differently is the same.
         let again = with_key(at, "k", &json!({"data": {"token": "t", "x": 1}, "type": "a", "userId": "u"})).await;
         assert_eq!((again.status, &again.json()), (StatusCode::ACCEPTED, &first.json()));
         assert_eq!(again.headers["idempotent-replayed"], "true");
-        // What is stored as the same is not the same.
+        // A request that differs only before redaction is another request.
         let changed = with_key(at, "k", &json!({"name": "a", "user_id": "u", "data": {"x": 1, "token": "s"}})).await;
         assert_eq!((changed.status, changed.code().as_str()), (StatusCode::CONFLICT, "idempotency_conflict"));
     }
-    // A key is for one operation, and what was refused leaves it free.
+    // A key is bound to one operation, and a refused request leaves it free.
     assert_eq!(with_key(&world, "free", &json!({})).await.status, StatusCode::BAD_REQUEST);
     assert_eq!(with_key(&world, "free", &event).await.status, StatusCode::ACCEPTED);
     assert_eq!(with_key(&world, "", &event).await.code(), "invalid_idempotency_key");
-    // Many at once: one is done, the others replay it or are told to wait.
+    // Many at once: one is stored, the others replay it or get 409.
     let together = futures_util::future::join_all((0..16).map(|_| with_key(&world, "many", &event))).await;
     for answer in &together {
         let fine = answer.status == StatusCode::ACCEPTED || answer.code() == "idempotency_in_progress";
@@ -159,7 +159,7 @@ async fn the_same_is_told_once() {
         .map(|answer| answer.json()["event"]["id"].to_string())
         .collect();
     assert_eq!(ids.len(), 1);
-    // A day later it is a new event.
+    // After a day the key is free.
     world.hall.clock().advance(Duration::from_secs(24 * 3600));
     let later = with_key(&world, "k", &json!({"name": "b"})).await;
     assert_eq!(later.status, StatusCode::ACCEPTED);
@@ -198,7 +198,7 @@ async fn events_are_found_by_each_filter() {
     let page = world.get("/events?limit=100").await.json();
     let at = |n: usize| page["events"][11 - n]["created_at"].as_str().unwrap().to_owned();
     assert_eq!(found(&format!("&created_after={}&created_before={}", at(3), at(7))).await, [6, 5, 4]);
-    // A key that may only send sees what it sent.
+    // A sending key sees only what it sent.
     let made = world.post("/api-keys", json!({"name": "s", "scope": "sending"}).to_string()).await.json();
     let sending = made["secret"].as_str().unwrap();
     let event = json!({"name": "a", "data": {"n": 99}});
@@ -212,7 +212,7 @@ async fn events_are_found_by_each_filter() {
     assert_eq!(world.get_as(sending, &format!("/events/{id}")).await.status, StatusCode::NOT_FOUND);
     let id = own.json()["event"]["id"].as_str().unwrap().to_owned();
     assert_eq!(world.get_as(sending, &format!("/events/{id}")).await.status, StatusCode::OK);
-    // And a session all.
+    // A session sees all.
     let session = world.session(1).await;
     let seen = world.browse(&session, Method::GET, "/api/events?limit=100", &Value::Null).await.json();
     assert_eq!(seen["events"].as_array().unwrap().len(), 13);
@@ -226,7 +226,7 @@ async fn events_are_found_by_each_filter() {
 }
 
 #[tokio::test]
-async fn conversions_are_recorded_once_and_own_people_do_not_count() {
+async fn conversions_are_deduplicated_and_internal_users_excluded() {
     let world = World::start().await;
     let created = |id: &str, email: &str, more: Value| {
         let mut data = json!({"id": id, "signup_method": "google"});
@@ -240,7 +240,7 @@ async fn conversions_are_recorded_once_and_own_people_do_not_count() {
         created("u2", "b@example.net", json!({"rnl_ad": "{\"wbraid\":\"w\"}", "value": 5, "currency": "eur"})),
         created("u3", "c@example.net", json!({"invited": true})),
         created("u4", "d@example.net", json!({"internal": true})),
-        // The owner, and a plus-alias of theirs.
+        // The owner, and a plus address of the owner.
         created("u5", "OWNER1@example.com", json!({})),
         created("u6", "owner1+test@example.com", json!({})),
         json!({"name": "subscription.started", "user_id": "u1", "data": {"id": "s1"}}),
@@ -284,16 +284,16 @@ async fn conversions_are_recorded_once_and_own_people_do_not_count() {
 }
 
 #[tokio::test]
-async fn own_people_do_not_count_where_no_address_says_that_it_is_them() {
+async fn internal_users_are_known_by_user_id() {
     let world = World::start().await;
     let paid = |user: &str, id: &str| json!({"name": "subscription.started", "user_id": user, "data": {"id": id}});
     for event in [
-        // It is known whose user ids these are, …
+        // These user ids are known to be internal, …
         json!({"name": "user.created", "user_id": "u1", "email": "owner1+test@example.com"}),
         json!({"name": "user.created", "user_id": "u2", "data": {"internal": true}}),
         paid("u1", "s1"),
         paid("u2", "s2"),
-        // … this one says it, and this one is somebody.
+        // … the first one is internal by its address, the second is a customer.
         paid("Owner1+b@example.com", "s3"),
         paid("u3", "s4"),
     ] {
@@ -339,7 +339,7 @@ async fn visits_lead_to_funnels() {
         assert_eq!(answer.headers["access-control-allow-origin"], "*");
     }
     visit(&world, "visitor-1", "https://a.example/again", &[]).await;
-    // Machines, and those who do not want to be followed, are thanked and not counted.
+    // Bots, and visitors who send GPC or DNT, get 202 and are not counted.
     visit(&world, "visitor-8", "https://a.example/", &[("user-agent", "curl/8")]).await;
     visit(&world, "visitor-9", "https://a.example/", &[("sec-gpc", "1")]).await;
     visit(&world, "visitor-9", "https://a.example/", &[("dnt", "1")]).await;
@@ -361,7 +361,7 @@ async fn visits_lead_to_funnels() {
     let people = |steps: &Value| -> Vec<u64> {
         steps.as_array().unwrap().iter().map(|step| step["people"].as_u64().unwrap()).collect()
     };
-    // The third is one of the customer's own.
+    // The third person is one of the customer's own people.
     assert_eq!(people(&funnel["steps"]), [3, 2, 1, 1], "{funnel}");
     assert_eq!(
         (&funnel["steps"][1]["of_first_bp"], &funnel["steps"][2]["of_previous_bp"]),
@@ -379,7 +379,7 @@ async fn visits_lead_to_funnels() {
 }
 
 #[tokio::test]
-async fn funnels_that_cannot_be() {
+async fn invalid_funnels_are_refused() {
     let world = World::start().await;
     for bad in
         ["", "steps=", "steps=a,a", "steps=a,b,c,d,e,f,g,h,i,j,k", "steps=a&group_by=b", "steps=a&from=2020-01-01"]
@@ -390,7 +390,7 @@ async fn funnels_that_cannot_be() {
 }
 
 #[tokio::test]
-async fn strangers_cannot_tell_of_too_much() {
+async fn public_visit_reports_are_limited() {
     let world = World::start().await;
     let tell = async |body: String| {
         let request = Request::post("/visits").header("host", "test").header("user-agent", BROWSER);
@@ -412,6 +412,6 @@ async fn strangers_cannot_tell_of_too_much() {
         let answer = visit(&world, "visitor-0", "https://a.example/", &[]).await;
         refused += usize::from(answer.status == StatusCode::TOO_MANY_REQUESTS);
     }
-    assert!(refused > 0, "one address tells of so many");
+    assert!(refused > 0, "one address is rate-limited");
     world.end().await;
 }

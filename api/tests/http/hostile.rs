@@ -1,8 +1,7 @@
-//! The send request's parser against input that nobody would send by mistake.
+//! The parser of send requests against hostile input.
 //!
-//! Whatever comes in, it does not panic; and whatever it lets through cannot break out of a header:
-//! the message composed of it has no bare CR or LF, no field that was not asked for, and an envelope
-//! of well-formed addresses without duplicates.
+//! It must not panic, and nothing that it accepts may break out of a header field: the composed message has no bare
+//! CR or LF and no unrequested field, and the envelope has valid addresses without duplicates.
 
 use std::collections::HashSet;
 
@@ -42,7 +41,7 @@ fn check(body: &[u8]) {
     assert_eq!(count("Bcc"), 0);
 }
 
-/// Texts that try to break out, and ordinary ones.
+/// Strings that try to break out, and ordinary ones.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z0-9]{1,8}@[a-z]{1,8}\\.example",
@@ -117,7 +116,7 @@ proptest! {
         check(Value::Object(body).to_string().as_bytes());
     }
 
-    /// A good request with one part of it replaced: most of these get as far as composing.
+    /// A valid request with one part replaced: most of these reach composition.
     #[test]
     fn nearly_good(place in 0usize..14, text in text(), value in value()) {
         let mut body = json!({
@@ -137,8 +136,8 @@ proptest! {
         check(body.to_string().as_bytes());
     }
 
-    /// A good request, cut or with a byte changed.
-    /// Files of any bytes and a text type.
+    /// A valid request, truncated or with one byte changed.
+    /// Attachments with arbitrary bytes and a text type.
     #[test]
     fn files(data in prop::collection::vec(prop::sample::select(b"a.\r\n\0\xff".to_vec()), 0..12), inline in any::<bool>()) {
         let data = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, data);

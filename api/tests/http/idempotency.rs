@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: sent once, answered the same, on one node and on two.
+//! `Idempotency-Key`: sent once and answered the same, on one node and on two.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn a_key_sends_once() {
     let first = post(&world, "k1", mail()).await;
     assert_eq!(first.status, StatusCode::OK, "{:?}", first.body);
     assert!(first.headers.get("idempotent-replayed").is_none());
-    // The same said in other words: another order, aliases, a null, other white space.
+    // The same request written differently: order, aliases, a null, white space.
     let same = r#"{ "text":"t", "subject" : "s", "cc": null, "to":["b@example.net"], "from":"Ada <ada@example.com>",
         "attachments":[{"content":"aGk=","filename":"a.txt"}] }"#;
     for body in [mail().to_string(), same.to_owned()] {
@@ -42,7 +42,7 @@ async fn a_key_sends_once() {
     let another = post(&world, "k2", mail()).await;
     assert_ne!(another.json()["id"], first.json()["id"]);
     assert_eq!(count(&world).await, 2);
-    // After a day the key is free again.
+    // After a day the key is free.
     world.hall.clock().advance(Duration::from_secs(24 * 3600 + 1));
     let next_day = post(&world, "k1", same.replace("\"t\"", "\"u\"")).await;
     assert_eq!(next_day.status, StatusCode::OK, "{:?}", next_day.body);
@@ -51,9 +51,9 @@ async fn a_key_sends_once() {
     world.end().await;
 }
 
-/// What is said counts, not how: and what reads alike but says something else is another request.
+/// The meaning of a request counts, not its notation; a similar text with another meaning is another request.
 #[tokio::test]
-async fn the_same_request_is_known_again_however_it_is_written() {
+async fn fingerprint_ignores_notation() {
     let world = World::start().await;
     let publish = json!({"name": "T", "alias": "t", "subject": "s", "text": "{{data}} {{content}}"});
     assert_eq!(world.post("/templates", publish.to_string()).await.status, StatusCode::OK);
@@ -90,7 +90,7 @@ async fn the_same_request_is_known_again_however_it_is_written() {
             same,
         ),
         (of_template(json!({"data": "x", "content": 1})), of_template(json!({"content": 1, "data": "x"})), same),
-        // Names of ours mean nothing among the variables.
+        // Field aliases do not apply inside `variables`.
         (of_template(json!({"data": "x", "content": "y"})), of_template(json!({"data": "y", "content": "x"})), other),
         (of_template(json!({"data": "1", "content": 1})), of_template(json!({"data": 1, "content": 1})), other),
     ]
@@ -110,7 +110,7 @@ async fn the_same_request_is_known_again_however_it_is_written() {
 }
 
 #[tokio::test]
-async fn what_was_refused_leaves_the_key_free() {
+async fn refused_request_leaves_the_key_free() {
     let world = World::start().await;
     let bad = post(&world, "k", r#"{"from": "ada@example.com"}"#).await;
     assert_eq!(bad.status, StatusCode::BAD_REQUEST);
@@ -121,7 +121,7 @@ async fn what_was_refused_leaves_the_key_free() {
 }
 
 #[tokio::test]
-async fn keys_that_are_none() {
+async fn invalid_keys_are_refused() {
     let world = World::start().await;
     for key in ["", "   ", &"x".repeat(257)] {
         let answer = post(&world, key, mail()).await;
@@ -137,17 +137,21 @@ async fn keys_that_are_none() {
 }
 
 #[tokio::test]
-async fn a_key_is_its_accounts() {
+async fn keys_are_scoped_to_the_account() {
     let mut world = World::start().await;
     assert_eq!(post(&world, "k", mail()).await.status, StatusCode::OK);
     world.key = world.account(2, mail::credential::ApiKeyScope::Full).await;
-    assert_eq!(post(&world, "k", mail()).await.code(), "domain_not_verified", "it is not replayed to others");
+    assert_eq!(
+        post(&world, "k", mail()).await.code(),
+        "domain_not_verified",
+        "the response is not replayed to other accounts"
+    );
     world.end().await;
 }
 
-/// Twenty at once, on two nodes that share a store: one email, and everybody hears of it or that it is at work.
+/// Twenty concurrent requests on two nodes with one store: one email is sent; the others replay it or get 409.
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_many_sends() {
+async fn concurrent_requests_send_once() {
     let worlds = World::pair().await;
     for round in 0..10 {
         let key = format!("round {round}");

@@ -1,4 +1,4 @@
-//! Inviting users: what is answered does not depend on other accounts, and takes no address from them.
+//! Invitations: the response does not depend on other accounts, and an invitation takes no address from them.
 
 use crate::world::{Answered, Signed, World};
 use http::{Method, StatusCode};
@@ -16,7 +16,7 @@ async fn invite(world: &World, owner: &Signed, email: &str, role: &str) -> Answe
     world.browse(owner, Method::POST, "/users", &json!({"email": email, "role": role})).await
 }
 
-/// The links that were mailed to an address, the newest first.
+/// The links mailed to an address, newest first.
 async fn links(world: &World, to: &str) -> Vec<String> {
     let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
     let mut links = Vec::new();
@@ -42,7 +42,7 @@ async fn users(world: &World, session: &Signed) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn an_address_that_signs_in_elsewhere_is_answered_like_any_other() {
+async fn invitation_does_not_reveal_other_accounts() {
     let world = world().await;
     let (owner, other) = (world.session(1).await, world.session(2).await);
     let member = invite(&world, &other, "member@example.net", "member").await;
@@ -65,12 +65,12 @@ async fn an_address_that_signs_in_elsewhere_is_answered_like_any_other() {
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
     assert_eq!(user(&world, "member@example.net").await, Some(held.clone()));
 
-    // Only whoever reads its mail hears that it cannot be, and keeps what they had.
+    // Only the owner of the mailbox learns that the address belongs to another account, and keeps that account.
     let refused = world.ask(Method::POST, &links(&world, "member@example.net").await[0], &Value::Null).await;
     assert_eq!((refused.status, refused.code().as_str()), (StatusCode::CONFLICT, "conflict"));
     let refused = world.ask(Method::POST, &links(&world, "owner2@example.com").await[0], &Value::Null).await;
     assert_eq!(refused.code(), "conflict");
-    // The other account lets them go: now they may accept.
+    // The other account removes the user, who may now accept.
     let path = format!("/users/{}", held.id);
     assert_eq!(world.browse(&other, Method::DELETE, &path, &Value::Null).await.status, StatusCode::OK);
     let accepted = world.ask(Method::POST, &links(&world, "member@example.net").await[0], &Value::Null).await;
@@ -80,7 +80,7 @@ async fn an_address_that_signs_in_elsewhere_is_answered_like_any_other() {
 }
 
 #[tokio::test]
-async fn an_invitation_takes_nothing_and_whoever_accepts_first_has_the_address() {
+async fn first_accepted_invitation_wins() {
     let world = world().await;
     let owners = [world.session(1).await, world.session(2).await];
     for owner in &owners {
@@ -88,13 +88,13 @@ async fn an_invitation_takes_nothing_and_whoever_accepts_first_has_the_address()
         world.hall.clock().advance(std::time::Duration::from_secs(1));
     }
     assert_eq!(user(&world, "new@example.net").await, None);
-    // Who was invited as an owner is none before they accept: the last one stays.
+    // An invited owner does not count before acceptance: the last active owner stays.
     let first = users(&world, &owners[0]).await;
     let own = first.iter().find(|user| user["status"] == "active").unwrap();
     let path = format!("/users/{}", own["id"].as_str().unwrap());
     assert_eq!(world.browse(&owners[0], Method::DELETE, &path, &Value::Null).await.code(), "conflict");
 
-    // Invited again: the same user, and another link; a link of their own asking leads there too.
+    // A second invitation reuses the user and sends another link; a requested sign-in link works too.
     let again = invite(&world, &owners[0], "new@EXAMPLE.net", "member").await.json();
     assert_eq!((&again["user"]["role"], users(&world, &owners[0]).await.len()), (&json!("member"), 2));
     let mailed = links(&world, "new@example.net").await;
@@ -104,7 +104,7 @@ async fn an_invitation_takes_nothing_and_whoever_accepts_first_has_the_address()
     assert_eq!(again["user"]["id"], user(&world, "new@example.net").await.unwrap().id.to_string());
     assert_eq!(invite(&world, &owners[0], "new@example.net", "member").await.code(), "conflict");
 
-    // The other account's invitation stays open, and can be withdrawn without harm to the user.
+    // The other account's invitation stays open and can be withdrawn without affecting the user.
     let open = users(&world, &owners[1]).await;
     let open = open.iter().find(|user| user["status"] == "invited").unwrap();
     let path = format!("/users/{}", open["id"].as_str().unwrap());
@@ -116,7 +116,7 @@ async fn an_invitation_takes_nothing_and_whoever_accepts_first_has_the_address()
 }
 
 #[tokio::test]
-async fn who_lost_the_link_asks_for_another() {
+async fn lost_invitation_link_is_resent() {
     let world = world().await;
     let owner = world.session(1).await;
     invite(&world, &owner, "late@example.net", "member").await;
@@ -124,13 +124,13 @@ async fn who_lost_the_link_asks_for_another() {
     let old = links(&world, "late@example.net").await;
     assert_eq!(world.ask(Method::POST, &old[0], &Value::Null).await.status, StatusCode::UNAUTHORIZED);
     world.ask(Method::POST, "/auth/link", &json!({"email": "Late@example.net"})).await;
-    // It is mailed after the answer.
+    // The email is sent after the response.
     while links(&world, "late@example.net").await.len() == 1 {
         tokio::task::yield_now().await;
     }
     let link = links(&world, "late@example.net").await.swap_remove(0);
     assert_eq!(world.ask(Method::POST, &link, &Value::Null).await.status, StatusCode::OK);
-    // Nobody is mailed without end.
+    // The number of emails is limited.
     let mut statuses = Vec::new();
     for _ in 0..6 {
         statuses.push(invite(&world, &owner, "often@example.net", "member").await.status.as_u16());
@@ -140,7 +140,7 @@ async fn who_lost_the_link_asks_for_another() {
 }
 
 #[tokio::test]
-async fn the_account_that_mails_links_does_not_read_them() {
+async fn sending_account_cannot_read_login_links() {
     let world = world().await;
     let owner = world.session(2).await;
     assert_eq!(invite(&world, &owner, "new@example.net", "owner").await.status, StatusCode::OK);

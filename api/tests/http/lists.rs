@@ -24,7 +24,7 @@ fn in_an_hour(world: &World) -> String {
     (world.hall.clock().now() + jiff::SignedDuration::from_hours(1)).to_string()
 }
 
-/// The ids of a list, page by page.
+/// The ids of a list over all pages.
 async fn ids(world: &World, query: &str) -> Vec<String> {
     let (mut seen, mut next) = (Vec::new(), String::new());
     loop {
@@ -40,7 +40,7 @@ async fn ids(world: &World, query: &str) -> Vec<String> {
     }
 }
 
-/// All recipients of an email come to an end.
+/// Settles all recipients of an email.
 async fn settle(world: &World, id: &str, state: RecipientState, kind: EventKind) {
     let (store, account) = (world.hall.store(), world.tenant().await.account().id);
     let id: EmailId = id.parse().unwrap();
@@ -66,7 +66,7 @@ async fn settle(world: &World, id: &str, state: RecipientState, kind: EventKind)
 }
 
 #[tokio::test]
-async fn emails_are_found_by_what_they_are() {
+async fn emails_are_filtered() {
     let world = World::start().await;
     let one = send(&world, json!({"subject": "Your order #12 ships", "tags": {"env": "prod", "n": "a,b"}})).await;
     let two = send(&world, json!({"to": ["c@example.net", "B@Example.net"], "subject": "Order: yours"})).await;
@@ -108,7 +108,7 @@ async fn emails_are_found_by_what_they_are() {
 }
 
 #[tokio::test]
-async fn the_status_follows_what_happens() {
+async fn status_filter_follows_events() {
     let world = World::start().await;
     let one = send(&world, json!({})).await;
     let two = send(&world, json!({})).await;
@@ -116,7 +116,7 @@ async fn the_status_follows_what_happens() {
     assert_eq!(ids(&world, "status=sent").await, [two.clone(), one.clone()]);
     settle(&world, &one, RecipientState::Delivered, EventKind::Delivered).await;
     settle(&world, &two, RecipientState::Bounced, EventKind::Bounced).await;
-    // Told or not: what a list shows is so.
+    // The list shows the state even before its event is dispatched.
     assert_eq!(ids(&world, "status=sent").await, Vec::<String>::new());
     assert_eq!(ids(&world, "status=delivered").await, std::slice::from_ref(&one));
     assert_eq!(ids(&world, "status=bounced").await, std::slice::from_ref(&two));
@@ -129,7 +129,7 @@ async fn the_status_follows_what_happens() {
 }
 
 #[tokio::test]
-async fn time_is_a_bound() {
+async fn time_filters_apply() {
     let world = World::start().await;
     let mut sent = Vec::new();
     for _ in 0..3 {
@@ -138,7 +138,7 @@ async fn time_is_a_bound() {
     let time = world.get(&format!("/emails/{}", sent[1])).await.json();
     let time = time["email"]["created_at"].as_str().unwrap().to_owned();
     let offset = format!("{}%2B00:00", time.trim_end_matches('Z'));
-    // Unescaped, as people write it.
+    // With an unescaped `+`, as people write it.
     let sloppy = format!("{}+00:00", time.trim_end_matches('Z'));
     for time in [time, offset, sloppy] {
         assert_eq!(ids(&world, &format!("created_after={time}")).await, sent[..1]);
@@ -150,7 +150,7 @@ async fn time_is_a_bound() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_is_named() {
+async fn invalid_filters_are_named() {
     let world = World::start().await;
     let many = format!("to={}", ["a@example.net"; 11].join(","));
     for (query, field) in [
@@ -177,7 +177,7 @@ async fn what_cannot_be_asked_is_named() {
 }
 
 #[tokio::test]
-async fn another_account_finds_nothing_of_it() {
+async fn lists_are_isolated_between_accounts() {
     let world = World::start().await;
     send(&world, json!({"tags": {"env": "prod"}})).await;
     let other = world.account(2, ApiKeyScope::Full).await;
@@ -190,9 +190,9 @@ async fn another_account_finds_nothing_of_it() {
     world.end().await;
 }
 
-/// Filters may lag behind; the list then says how far they are.
+/// Filters may lag behind; then the list says how far they are indexed.
 #[tokio::test]
-async fn filters_that_lag_say_so() {
+async fn lagging_filters_report_their_position() {
     let world = World::start().await;
     let before = world.hall.clock().now();
     world.hall.dispatch_outbox().await.unwrap();
@@ -202,7 +202,7 @@ async fn filters_that_lag_say_so() {
     let as_of = Some(api::emails::view::JsonTimestamp(late));
     let list = api::emails::view::EmailList { emails: Vec::new(), has_more: false, next_cursor: None, as_of };
     let shown = serde_json::to_value(&list).unwrap();
-    assert_eq!(shown["as_of"], mail::moment::to_rfc3339(late));
+    assert_eq!(shown["as_of"], mail::timestamp::to_rfc3339(late));
     let list = api::emails::view::EmailList { as_of: None, ..list };
     assert_eq!(serde_json::to_value(&list).unwrap().get("as_of"), None);
     world.end().await;

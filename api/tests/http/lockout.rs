@@ -1,10 +1,10 @@
-//! Wrong passwords: counted where they come from, so that nobody keeps anybody else out.
+//! Failed passwords are counted by network, so that nobody can lock out somebody else.
 
 use crate::world::{Answered, World};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
-use proxy::proxies::TrustedProxies;
+use proxy::trusted_proxies::TrustedProxies;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -25,7 +25,7 @@ async fn world() -> World {
     world
 }
 
-/// A call by a client behind the proxy.
+/// A request of a client behind the proxy.
 async fn call_from(world: &World, client: &str, request: Request<Full<bytes::Bytes>>) -> Answered {
     let mut stream = TcpStream::connect(world.address).await.unwrap();
     let header = format!("PROXY TCP4 {client} 198.51.100.1 56324 443\r\n");
@@ -48,13 +48,13 @@ async fn sign_in(world: &World, client: &str, password: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn who_guesses_locks_out_themselves() {
+async fn failed_passwords_lock_out_only_their_network() {
     let world = world().await;
     for _ in 0..10 {
         assert_eq!(sign_in(&world, "192.0.2.66", "wrong").await, 401);
     }
     assert_eq!(sign_in(&world, "192.0.2.66", PASSWORD).await, 429);
-    // The owner is elsewhere, and may come as often as they like.
+    // The owner, on another network, can still sign in.
     for _ in 0..3 {
         assert_eq!(sign_in(&world, "192.0.2.1", PASSWORD).await, 200);
     }
@@ -64,7 +64,7 @@ async fn who_guesses_locks_out_themselves() {
 }
 
 #[tokio::test]
-async fn links_that_are_none_are_bounded_by_network() {
+async fn invalid_links_are_limited_by_network() {
     let world = world().await;
     let mut statuses = Vec::new();
     for _ in 0..51 {

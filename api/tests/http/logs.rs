@@ -12,7 +12,7 @@ fn column(page: &Value, name: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn requests_are_found_by_what_became_of_them() {
+async fn requests_are_filtered_by_result() {
     let world = World::start().await;
     let asked = [
         (Method::POST, "/emails", 400),
@@ -27,7 +27,7 @@ async fn requests_are_found_by_what_became_of_them() {
         ids.push(answer.headers["x-request-id"].to_str().unwrap().to_owned());
         world.hall.clock().advance(Duration::from_millis(10));
     }
-    // Who is nobody is in nobody's log.
+    // Unauthenticated requests are in no account's log.
     world.ask(Method::GET, "/emails", &Value::Null).await;
     let all = world.get("/logs").await.json();
     ids.reverse();
@@ -65,7 +65,7 @@ async fn requests_are_found_by_what_became_of_them() {
 }
 
 #[tokio::test]
-async fn pages_hold_all_once() {
+async fn pages_contain_each_entry_once() {
     let world = World::start().await;
     for n in 0..7 {
         world.get(if n % 2 == 0 { "/emails" } else { "/account" }).await;

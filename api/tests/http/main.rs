@@ -1,5 +1,5 @@
-//! The API as its callers meet it, over a door on port 0: a file for each noun of the API, and for what
-//! holds for all of them. One program, because each further one is linked anew with all the crates.
+//! Tests of the API over HTTP on port 0: a file for each noun, and files for common behaviour. They are one program,
+//! because linking each further one takes long.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod account;
@@ -28,7 +28,6 @@ mod document;
 mod documented;
 mod domain_connect;
 mod domains;
-mod door;
 mod emails;
 mod events;
 mod hostile;
@@ -37,17 +36,17 @@ mod invitations;
 mod lists;
 mod lockout;
 mod logs;
+mod memory_budget;
 mod metrics;
 mod mta_sts;
+mod partner_emails;
 mod plans;
 mod portal;
 mod portal_hosts;
-mod portal_letters;
 mod portal_mail;
 mod portal_money;
 mod portal_pages;
 mod proxied;
-mod purse;
 mod quotas;
 mod rates;
 mod reach;
@@ -55,6 +54,7 @@ mod received;
 mod rehearsal;
 mod returned;
 mod scheduled;
+mod server;
 mod sessions;
 mod smtp_credentials;
 mod suppressions;

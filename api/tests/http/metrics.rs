@@ -1,4 +1,4 @@
-//! `GET /emails/metrics`, over HTTP.
+//! `GET /emails/metrics` over HTTP.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn send(world: &World, more: Value) -> EmailId {
     answer.json()["id"].as_str().unwrap().parse().unwrap()
 }
 
-/// Something happens to the first recipient of an email.
+/// Records an event of an email's first recipient.
 async fn happens(world: &World, email: EmailId, kind: EventKind, detail: Value) {
     let (store, account) = (world.hall.store(), world.tenant().await.account().id);
     world.hall.clock().advance(Duration::from_millis(10));
@@ -52,7 +52,7 @@ async fn metrics(world: &World, query: &str) -> Value {
     answer.json()["metrics"].clone()
 }
 
-/// Puts the clock a little after the begin of a day, so that no test meets midnight.
+/// Sets the clock to one o'clock, so that no test crosses midnight.
 fn at_one(world: &World) {
     let clock = world.hall.clock();
     let into_day = clock.now().as_second().rem_euclid(86_400);
@@ -77,7 +77,7 @@ async fn a_day(world: &World) {
 }
 
 #[tokio::test]
-async fn what_happened_is_counted() {
+async fn events_are_counted() {
     let world = World::start().await;
     a_day(&world).await;
     let all = metrics(&world, "").await;
@@ -103,13 +103,13 @@ async fn what_happened_is_counted() {
     let of = |row: &Value| (row["sent"].clone(), row["bounced"].clone());
     assert_eq!((of(&rows[23]), of(&rows[24])), ((json!(3), json!(0)), (json!(0), json!(1))));
     assert_eq!(rows[24].as_object().unwrap().len(), 3);
-    // Asked again, nothing is counted twice.
+    // A second request counts nothing twice.
     assert_eq!(metrics(&world, "").await, all);
     world.end().await;
 }
 
 #[tokio::test]
-async fn rows_are_told_apart_by_what_emails_have_in_common() {
+async fn metrics_are_grouped_by_dimension() {
     let world = World::start().await;
     a_day(&world).await;
     let by = metrics(&world, "dimensions=tag,provider,domain&metrics=sent,delivered,bounced").await;
@@ -161,7 +161,7 @@ async fn a_range_is_of_whole_periods() {
 }
 
 #[tokio::test]
-async fn metrics_are_the_accounts_own_and_for_full_keys() {
+async fn metrics_are_isolated_and_need_a_full_key() {
     let world = World::start().await;
     send(&world, json!({})).await;
     let other = world.account(2, ApiKeyScope::Full).await;

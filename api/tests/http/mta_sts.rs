@@ -1,4 +1,4 @@
-//! The policy of MTA-STS that we publish for domains whose mail comes here.
+//! The published MTA-STS policy of receiving domains.
 
 use api::mta_sts::OwnMtaStsPolicy;
 use http::{Method, Request};
@@ -14,12 +14,12 @@ async fn asked_at(world: &World, host: &str) -> Answered {
 }
 
 #[tokio::test]
-async fn a_policy_is_served_for_the_domains_whose_mail_comes_here() {
+async fn policy_is_served_for_receiving_domains() {
     let mx = "mx.service.example".parse().unwrap();
     let world = World::with(|options| options.mta_sts = Some(OwnMtaStsPolicy { mode: MtaStsMode::Enforce, mx })).await;
     let domain = world.domain(world.tenant().await.account().id).await;
     let host = format!("mta-sts.{}", domain.name);
-    assert_eq!(asked_at(&world, &host).await.status, 404, "its mail goes elsewhere");
+    assert_eq!(asked_at(&world, &host).await.status, 404, "its mail is received elsewhere");
     let path = format!("/domains/{}", domain.name);
     let patched = world.call(Method::PATCH, &path, &json!({"inbound_enabled": true})).await;
     assert_eq!(patched.status, 200);

@@ -1,4 +1,4 @@
-//! Plans: caps hold to the email, whoever sends at the same time.
+//! Plan limits hold exactly under concurrent sends.
 
 use std::time::Duration;
 
@@ -14,20 +14,20 @@ fn to(recipients: usize) -> String {
 }
 
 #[tokio::test]
-async fn of_many_at_the_same_time_just_so_many_pass_as_the_plan_has() {
+async fn concurrent_sends_stay_within_the_plan() {
     let world = World::start().await.on(Plan::Free).await;
     let answers = join_all((0..70).map(|_| world.post("/emails", to(2)))).await;
     let passed = answers.iter().filter(|a| a.status == StatusCode::OK).count();
-    // A hundred a day: two recipients are two.
+    // The limit is 100 a day, and each email has two recipients.
     assert_eq!(passed, 50);
     let refused = answers.iter().find(|a| a.status != StatusCode::OK).unwrap();
     assert_eq!((refused.status, refused.code().as_str()), (StatusCode::TOO_MANY_REQUESTS, "plan_limit"));
     let error = refused.json()["error"].clone();
-    // No page of the operator's is configured that would answer.
+    // No upgrade page is configured.
     assert_eq!(error.get("upgrade_url"), None);
     assert_eq!((&error["details"]["limit"], &error["details"]["cap"]), (&json!("daily"), &json!(100)));
     assert!(error["details"]["resets_at"].as_str().unwrap().ends_with("T00:00:00.000Z"));
-    // It is the same after the events were told.
+    // The count is the same after the outbox was dispatched.
     world.hall.dispatch_outbox().await.unwrap();
     assert_eq!(world.post("/emails", to(1)).await.code(), "plan_limit");
     let used = world.hall.plan_usage(&world.tenant().await).await.unwrap();
@@ -38,9 +38,9 @@ async fn of_many_at_the_same_time_just_so_many_pass_as_the_plan_has() {
 }
 
 #[tokio::test]
-async fn what_is_refused_or_taken_back_is_not_used_up() {
+async fn refused_or_cancelled_email_uses_no_quota() {
     let world = World::start().await.on(Plan::Free).await;
-    // 101 at once are too many; 100 are not, though the 101 were tried.
+    // 101 recipients are too many; the failed try uses up nothing.
     let first = world.post("/emails", to(99)).await;
     assert_eq!(first.status, StatusCode::OK);
     assert_eq!(first.headers["x-quota-daily-remaining"], "1");
@@ -58,9 +58,9 @@ async fn what_is_refused_or_taken_back_is_not_used_up() {
     world.end().await;
 }
 
-/// Where more may be sent than the plan includes, it is said what is left of that.
+/// When the plan allows more than it includes, the response says how much of the included amount is left.
 #[tokio::test]
-async fn what_is_left_of_an_included_amount() {
+async fn remaining_included_amount_is_reported() {
     let world = World::start().await.on(Plan::Pro).await;
     let mut plans = mail::plan::Plans::default();
     plans.pro.emails_per_month = Some(3);
@@ -93,7 +93,7 @@ async fn a_batch_is_counted_email_by_email() {
 }
 
 #[tokio::test]
-async fn what_was_scheduled_and_is_blocked_when_it_is_due_is_given_back() {
+async fn blocked_scheduled_email_returns_its_quota() {
     let world = World::start().await.on(Plan::Free).await;
     let at = format!("{:.3}", world.hall.clock().now() + Duration::from_secs(3600));
     let mail =

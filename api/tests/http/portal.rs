@@ -1,6 +1,6 @@
-//! `/portal/…`: how partners get in, and who does not.
+//! `/portal/…`: signing in to the partner portal.
 
-use affiliate::office::AffiliateService;
+use affiliate::service::AffiliateService;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::Full;
 use serde_json::{Value, json};
@@ -16,19 +16,19 @@ pub(crate) struct Browser<'a> {
     pub(crate) headers: Vec<(&'static str, String)>,
 }
 
-/// What forms send.
+/// Encodes form fields.
 fn encoded(fields: &[(&str, &str)]) -> String {
     let text = |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
     fields.iter().map(|(name, value)| format!("{name}={}", text(value))).collect::<Vec<_>>().join("&")
 }
 
 impl<'a> Browser<'a> {
-    /// One that knows nobody.
+    /// A browser without a session.
     pub(crate) fn new(world: &'a World) -> Self {
         Self { world, cookie: String::new(), headers: Vec::new() }
     }
 
-    /// One in which a partner has signed in.
+    /// A browser with a partner's session.
     pub(crate) async fn of(world: &'a World, partner: &Value) -> Self {
         let url = login_link(world, partner).await;
         let mut browser = Self::new(world);
@@ -66,20 +66,20 @@ impl<'a> Browser<'a> {
         self.send(Method::HEAD, path.strip_prefix(BASE_URL).unwrap_or(path), String::new()).await
     }
 
-    /// Sends fields as they are.
+    /// Posts fields without a CSRF token.
     pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answered {
         let path = path.strip_prefix(BASE_URL).unwrap_or(path);
         self.send(Method::POST, path, encoded(fields)).await
     }
 
-    /// Sends a form of a page, with the token that the page gave it.
+    /// Submits a form of a page with the page's CSRF token.
     pub(crate) async fn submit(&self, form: &str, fields: &[(&str, &str)]) -> Answered {
         let csrf = self.csrf().await;
         let fields: Vec<_> = fields.iter().copied().chain([("csrf", csrf.as_str())]).collect();
         self.post(&format!("/portal/{form}"), &fields).await
     }
 
-    /// The token that pages give their forms.
+    /// The CSRF token of the pages.
     pub(crate) async fn csrf(&self) -> String {
         let page = text(&self.get("/portal/home").await);
         let (_, rest) = page.split_once("name=\"csrf\" value=\"").unwrap();
@@ -108,7 +108,7 @@ pub(crate) async fn settle(world: &World, who: &Signed, settings: Value) {
 }
 
 #[tokio::test]
-async fn a_login_link_lets_in_once_and_for_a_minute() {
+async fn login_link_works_once_within_a_minute() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "first_name": "Ada"})).await;
@@ -123,7 +123,7 @@ async fn a_login_link_lets_in_once_and_for_a_minute() {
     assert!((55..=60).contains(&left), "{left}");
 
     let browser = Browser::new(&world);
-    // Who only looks does not use it up.
+    // A prefetch does not use up the link.
     assert_eq!(browser.head(url).await.status, StatusCode::NO_CONTENT);
     for (name, value) in [("sec-purpose", "prefetch;prerender"), ("purpose", "prefetch"), ("x-moz", "prefetch")] {
         let ahead = Browser { headers: vec![(name, value.to_owned())], ..Browser::new(&world) };
@@ -140,10 +140,10 @@ async fn a_login_link_lets_in_once_and_for_a_minute() {
     for _ in 0..2 {
         let again = browser.get(url).await;
         assert_eq!(again.status, StatusCode::GONE);
-        assert!(!again.headers.contains_key("set-cookie") && text(&again).contains("This link is over"));
+        assert!(!again.headers.contains_key("set-cookie") && text(&again).contains("This link has expired"));
         assert_eq!(browser.head(url).await.status, StatusCode::GONE);
     }
-    // A new one ends the one before it; and a minute ends each.
+    // A new link replaces the previous one, and each expires after a minute.
     let (first, second) = (login_link(&world, &ada).await, login_link(&world, &ada).await);
     assert_eq!(browser.get(&first).await.status, StatusCode::GONE);
     world.hall.clock().advance(std::time::Duration::from_secs(61));
@@ -156,7 +156,7 @@ async fn a_login_link_lets_in_once_and_for_a_minute() {
 }
 
 #[tokio::test]
-async fn of_many_who_come_by_one_link_one_is_let_in() {
+async fn concurrent_uses_of_a_link_sign_in_once() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
@@ -181,10 +181,10 @@ async fn login_links_are_for_a_programs_own_partners() {
     assert_eq!(world.call_as(&other, Method::POST, &path, &json!({})).await.status, StatusCode::NOT_FOUND);
     let nobody = world.call(Method::POST, "/affiliates/aff_x/login-link", &json!({})).await;
     assert_eq!(nobody.status, StatusCode::NOT_FOUND);
-    // Who is refused has no portal: neither by a new link, nor by one that was made before, nor by a session.
+    // A rejected partner has no access: no new link, no earlier link, no session.
     let (url, browser) = (login_link(&world, &ada).await, Browser::of(&world, &ada).await);
     let pending = text(&browser.get("/portal/home").await);
-    assert!(pending.contains("Your application is being looked at"), "{pending}");
+    assert!(pending.contains("Your application is under review"), "{pending}");
     let url = if browser.get(&url).await.status == StatusCode::GONE { login_link(&world, &ada).await } else { url };
     world.call(Method::POST, &path.replace("login-link", "reject"), &json!({})).await;
     let refused = world.call(Method::POST, &path, &json!({})).await;
@@ -197,7 +197,7 @@ async fn login_links_are_for_a_programs_own_partners() {
 }
 
 #[tokio::test]
-async fn a_session_ends_by_itself_by_its_partner_and_with_it() {
+async fn session_ends_by_expiry_sign_out_and_deletion() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
@@ -217,7 +217,7 @@ async fn a_session_ends_by_itself_by_its_partner_and_with_it() {
 }
 
 #[tokio::test]
-async fn cookies_that_are_none_let_nobody_in() {
+async fn invalid_cookies_are_refused() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
@@ -246,7 +246,7 @@ async fn cookies_that_are_none_let_nobody_in() {
         }
         assert_eq!(hostile.post("/portal/add-link", &[("token", "x1")]).await.status, StatusCode::UNAUTHORIZED);
     }
-    // And a partner's cookie does not sign an owner in.
+    // A partner's cookie does not authenticate an owner.
     let as_owner = Signed { cookie: right.replace("postrider_portal", "postrider_session"), csrf: None };
     let answer = owner(&world, &as_owner, Method::GET, ("", json!({}))).await;
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
@@ -254,7 +254,7 @@ async fn cookies_that_are_none_let_nobody_in() {
 }
 
 #[tokio::test]
-async fn forms_that_no_page_of_the_session_has_sent_do_nothing() {
+async fn forms_without_a_csrf_token_are_refused() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
@@ -279,7 +279,7 @@ async fn forms_that_no_page_of_the_session_has_sent_do_nothing() {
     }
     let shown = world.get(&format!("/affiliates/{}", ada["id"].as_str().unwrap())).await.json();
     assert_eq!(shown["affiliate"]["links"].as_array().unwrap().len(), 1);
-    assert_eq!(browser.get("/portal/home").await.status, StatusCode::OK, "nobody was signed out");
+    assert_eq!(browser.get("/portal/home").await.status, StatusCode::OK, "the session was not ended");
     for (path, status) in [("/portal/nothing", 404), ("/portal/payouts/pay_x", 404)] {
         assert_eq!(browser.get(path).await.status.as_u16(), status);
     }
@@ -287,7 +287,7 @@ async fn forms_that_no_page_of_the_session_has_sent_do_nothing() {
     world.end().await;
 }
 
-/// A program's own host shows its own portal, and that of nobody else.
+/// A program's own host serves only that program's portal.
 #[tokio::test]
 async fn a_program_may_have_a_host_of_its_own() {
     let world = World::start().await;
@@ -303,11 +303,11 @@ async fn a_program_may_have_a_host_of_its_own() {
     assert_eq!(entered.status, StatusCode::FOUND);
     own.take_cookie(&entered.headers);
     assert_eq!(own.get("/portal/home").await.status, StatusCode::OK);
-    // Without a key: the host says whose it is.
+    // Without a key the host selects the program.
     let page = text(&own.get("/portal/sign-in").await);
     assert!(page.contains("Partner portal of shop.example"), "{page}");
     assert_eq!(Browser::new(&world).get("/portal/sign-in").await.status, StatusCode::NOT_FOUND);
-    // Another account's program does not get the host, and its partners do not sign in there.
+    // Another account's program cannot use the host, and its partners cannot sign in there.
     let key = world.account(2, mail::credential::ApiKeyScope::Full).await;
     let other = set_up(&world, 2).await;
     let taken = owner(&world, &other, Method::PATCH, ("", json!({"portal_domain": "Partners.Shop.example"}))).await;
@@ -323,7 +323,7 @@ async fn a_program_may_have_a_host_of_its_own() {
     assert_eq!(eves.get("/portal/home").await.status, StatusCode::OK);
     eves.headers = at("partners.shop.example");
     assert_eq!(eves.get("/portal/home").await.status, StatusCode::UNAUTHORIZED);
-    // The service's own host is nobody's.
+    // No program can use the service's own host.
     let own = json!({"portal_domain": "api.example.test"});
     let refused = owner(&world, &other, Method::PATCH, ("", own)).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{refused:?}");
@@ -361,18 +361,18 @@ async fn pages_load_nothing_from_elsewhere() {
     world.end().await;
 }
 
-/// What is bought later in the browser in which a partner has signed in, is the partner's own purchase.
+/// A later purchase in a browser where a partner signed in is the partner's own purchase.
 #[tokio::test]
-async fn the_browser_in_which_a_partner_signs_in_is_known() {
+async fn sign_in_links_the_browser_to_the_partner() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
     let of = (world.tenant().await.account().id, ada["id"].as_str().unwrap().parse().unwrap());
     let known = async |visitor: &str| {
-        store::affiliate::own_visitor::is_own_browser(world.hall.store(), of, visitor).await.unwrap()
+        store::affiliate::self_referral_guard::is_own_browser(world.hall.store(), of, visitor).await.unwrap()
     };
     let browser = Browser { cookie: "stx_vid=0123456789abcdef".to_owned(), ..Browser::new(&world) };
-    // Looking ahead is not signing in.
+    // A prefetch is not a sign-in.
     let url = login_link(&world, &ada).await;
     browser.head(&url).await;
     assert!(!known("0123456789abcdef").await);

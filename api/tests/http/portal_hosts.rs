@@ -1,4 +1,4 @@
-//! Which hosts a program's portal may have, and for how long.
+//! Hosts of a program's portal: which are allowed, and for how long.
 
 use http::{Method, StatusCode};
 use mail::credential::ApiKeyScope;
@@ -24,7 +24,7 @@ async fn shown(world: &World, who: &Signed) -> Value {
     owner(world, who, Method::GET, ("", json!({}))).await.json()["program"].clone()
 }
 
-/// An address that does not say of which program it is says what is missing in it.
+/// A page without a program key says that the key is missing.
 #[tokio::test]
 async fn a_page_without_a_key_says_what_is_missing() {
     let world = World::start().await;
@@ -32,7 +32,7 @@ async fn a_page_without_a_key_says_what_is_missing() {
     for page in ["sign-in", "join"] {
         let nothing = Browser::new(&world).get(&format!("/portal/{page}")).await;
         assert_eq!(nothing.status, StatusCode::NOT_FOUND);
-        assert!(text(&nothing).contains("its key is missing (?key=pk_"), "{}", text(&nothing));
+        assert!(text(&nothing).contains("has no program key (?key=pk_"), "{}", text(&nothing));
         let wrong = Browser::new(&world).get(&format!("/portal/{page}?key=pk_1")).await;
         assert_eq!(wrong.status, StatusCode::NOT_FOUND);
         assert!(text(&wrong).contains("No partner program has the key"), "{}", text(&wrong));
@@ -41,7 +41,7 @@ async fn a_page_without_a_key_says_what_is_missing() {
 }
 
 #[tokio::test]
-async fn a_portal_is_at_or_below_a_verified_domain_and_at_nobodys_other_host() {
+async fn portal_host_must_be_within_a_verified_domain() {
     let sandbox = "hello@service.example".parse().unwrap();
     let world = World::with_hall(|parts| parts.sandbox_sender = Some(sandbox)).await;
     world.hall.set_base_url(BASE_URL);
@@ -70,13 +70,13 @@ async fn a_portal_is_at_or_below_a_verified_domain_and_at_nobodys_other_host() {
         ("click.deep.tracked.example", "tracking host"),
         ("rp.shop.example", "return path"),
         ("mta-sts.shop.example", "MTA-STS"),
-        ("tracked.example", "takes in mail"),
+        ("tracked.example", "receives mail"),
         ("service.example", "of this service"),
         ("api.example.test", "of this service"),
         ("rp.example.net", "of this service"),
         ("mx.example.net", "of this service"),
-        ("a_b.shop.example", "no host"),
-        ("a.b.c.d.e.f.g.h.i.j.k.shop.example", "no host"),
+        ("a_b.shop.example", "not a valid website host"),
+        ("a.b.c.d.e.f.g.h.i.j.k.shop.example", "not a valid website host"),
     ] {
         let refused = ask(&world, &who, host).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{host}");
@@ -93,8 +93,8 @@ async fn a_portal_is_at_or_below_a_verified_domain_and_at_nobodys_other_host() {
     world.end().await;
 }
 
-/// The portal leaves a host whose domain is lost: links lead to the service's own again, and who has the domain now may
-/// have the host.
+/// The portal loses its host when the domain is lost: links use the service's own host again, and the domain's new
+/// owner can use the host.
 #[tokio::test]
 async fn a_portals_host_ends_with_its_domain() {
     let world = World::start().await;
@@ -124,18 +124,18 @@ async fn a_portals_host_ends_with_its_domain() {
     };
     let lost = change(&domain, DomainState::Unverified).await;
     ended().await;
-    // It comes back with the domain.
+    // The host works again when the domain is verified again.
     change(&lost, DomainState::Verified).await;
     assert_eq!(status_at(&world, host).await, StatusCode::OK);
     assert_eq!(shown(&world, &who).await["portal_domain_error"], Value::Null);
-    // Others cannot have it meanwhile, for they do not have the domain.
+    // Others cannot use it in between, because they do not own the domain.
     world.account(2, ApiKeyScope::Full).await;
     let other = set_up(&world, 2).await;
     assert_eq!(ask(&world, &other, host).await.status, StatusCode::BAD_REQUEST);
     world.hall.domains().delete(domain.account, domain.id).await.unwrap();
     ended().await;
     assert_eq!(ask(&world, &other, host).await.status, StatusCode::BAD_REQUEST);
-    // Now it is another account's, as after a claim.
+    // Now the domain belongs to another account, as after a claim.
     world.own(2, "shop.example").await;
     ended().await;
     assert_eq!(ask(&world, &who, "other.shop.example").await.status, StatusCode::BAD_REQUEST);

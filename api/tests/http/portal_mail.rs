@@ -1,4 +1,4 @@
-//! Who may be mailed in a program's name, by whom, and in whose words.
+//! Emails in a program's name: who receives them, who sends them, and whose text they contain.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use crate::portal::{Browser, office, settle, text};
 use crate::portal_pages::{letters, link_in, writing, written};
 use crate::world::{Answered, Signed, World};
 
-/// What an owner would like strangers to read, and where to go.
+/// A malicious owner's text for strangers.
 const EVIL: &str = "Your parcel waits: https://evil.example/pay";
 
-/// A world whose service has a sender of its own: another account has that domain.
+/// A service with its own sender, whose domain belongs to another account.
 async fn served() -> World {
     let sender = "hello@service.example".parse().unwrap();
     let world = World::with_hall(|parts| parts.sandbox_sender = Some(sender)).await;
@@ -21,7 +21,7 @@ async fn served() -> World {
     world
 }
 
-/// The same, whose first account may write to nobody but itself.
+/// The same service; its first account is in the sandbox.
 async fn sandbox() -> (World, Signed) {
     let world = served().await;
     world.change_account(|account| account.production = false).await;
@@ -39,7 +39,7 @@ async fn join(world: &World, key: &str, email: &str) -> Answered {
     Browser::new(world).post("/portal/join", &[("key", key), ("email", email), ("first_name", EVIL)]).await
 }
 
-/// Emails that the account of this number has in its list.
+/// Number of emails in the list of this account.
 async fn emails_of(world: &World, number: u8) -> usize {
     let email = format!("owner{number}@example.com");
     let account = store::account::find(world.hall.store(), &email).await.unwrap().unwrap();
@@ -50,9 +50,10 @@ async fn used(world: &World) -> i64 {
     world.hall.plan_usage(&world.tenant().await).await.unwrap().month
 }
 
-/// Nobody who did not ask gets a word of it: not by the service's sender, and not by the account's own.
+/// A sandbox account sends nothing to partners who did not ask for it, neither from the service's sender nor from its
+/// own.
 #[tokio::test]
-async fn a_sandbox_account_writes_to_no_partner() {
+async fn sandbox_account_sends_no_partner_emails() {
     let (world, who) = sandbox().await;
     for sender in [Value::Null, json!("partners@example.com")] {
         settle(&world, &who, json!({"mail_from": sender})).await;
@@ -80,24 +81,24 @@ async fn a_sandbox_account_writes_to_no_partner() {
     let list = "email,status\nx@victim.example,invited\ny@victim.example,active\n";
     let import = world.browse_csv(&who, &format!("{PROGRAM}/imports?send_invites=true"), list).await.json();
     assert_eq!(import["imported"], 2, "{import}");
-    assert!(import["warnings"][0].as_str().unwrap().starts_with("2 of the partners"), "{import}");
+    assert!(import["warnings"][0].as_str().unwrap().starts_with("2 partners were not mailed"), "{import}");
     assert_eq!(office(&world).send_due_emails(0..=63).await, 0);
     assert_eq!((emails_of(&world, 1).await, emails_of(&world, 9).await), (0, 0));
-    // Its own address it may write to, from its own domain.
+    // It can send to its own address from its own domain.
     let own = world.call(Method::POST, "/affiliates", &json!({"email": "owner1@example.com"})).await;
     assert_eq!(own.json()["warnings"], Value::Null, "{own:?}");
     assert_eq!(letters(&world).await.len(), 1);
     world.end().await;
 }
 
-/// Who asked by a form is answered by the service, in fixed words, as mail of the account.
+/// Requests by a form are answered by the service with a fixed text, as email of the account.
 #[tokio::test]
-async fn who_asked_is_answered_in_fixed_words() {
+async fn form_requests_get_fixed_texts() {
     let (world, who) = sandbox().await;
     let key = key_of(&world, &who).await;
     let campaign = json!({"visibility": "public", "auto_approve": false});
     assert_eq!(owner(&world, &who, Method::PUT, ("/campaigns/default", campaign)).await.status, StatusCode::OK);
-    assert!(text(&join(&world, &key, "bob@example.org").await).contains("We have written to"));
+    assert!(text(&join(&world, &key, "bob@example.org").await).contains("We have sent an email to"));
     let bob = world.get("/affiliates?email=bob@example.org").await.json()["data"][0].clone();
     let path = format!("/affiliates/{}", bob["id"].as_str().unwrap());
     assert_eq!(letters(&world).await.len(), 1);
@@ -107,10 +108,10 @@ async fn who_asked_is_answered_in_fixed_words() {
     assert_eq!(letters(&world).await.len(), 2);
     let approved = world.call(Method::POST, &format!("{path}/approve"), &json!({})).await;
     assert_eq!(approved.json()["warnings"], Value::Null, "{approved:?}");
-    // A link to sign in with is for every partner who asks, whoever added it.
+    // Every partner can request a sign-in link, whoever added the partner.
     partner(&world, json!({"email": "ada@example.org", "send_invite": false})).await;
     let asked = Browser::new(&world).post("/portal/sign-in", &[("key", &key), ("email", "ada@example.org")]).await;
-    assert!(text(&asked).contains("a mail with a link is on its way"));
+    assert!(text(&asked).contains("email with a sign-in link"));
     let letter = letters(&world).await.into_iter().find(|(to, ..)| to == "ada@example.org").unwrap().2;
     let mut browser = Browser::new(&world);
     let entered = browser.post(&link_in(&letter, "/portal/link/"), &[]).await;
@@ -125,19 +126,19 @@ async fn who_asked_is_answered_in_fixed_words() {
         let from = raw.lines().find(|line| line.starts_with("from:")).unwrap();
         assert!(!from.contains('"') && !from.contains("example.com"), "no name: {from}");
     }
-    // They are the account's: in its list, and used up of its plan.
+    // These emails are in the account's list and count towards its plan.
     assert_eq!((emails_of(&world, 1).await, emails_of(&world, 9).await), (5, 0));
     assert_eq!(used(&world).await, 5);
-    // A suspended account's are not written.
+    // A suspended account sends none.
     world.change_account(|account| account.suspended = true).await;
     Browser::new(&world).post("/portal/sign-in", &[("key", &key), ("email", "bob@example.org")]).await;
     assert_eq!(office(&world).send_due_emails(0..=63).await, 0);
     world.end().await;
 }
 
-/// With a verified domain the fixed words say whose program it is.
+/// With a verified domain the fixed text names the program's host.
 #[tokio::test]
-async fn fixed_words_name_a_verified_host_alone() {
+async fn fixed_texts_name_only_verified_hosts() {
     let (world, who) = sandbox().await;
     settle(&world, &who, json!({"mail_from": "partners@example.com"})).await;
     let key = key_of(&world, &who).await;
@@ -148,19 +149,19 @@ async fn fixed_words_name_a_verified_host_alone() {
     world.end().await;
 }
 
-/// A service without a sender, and a program without one: nobody is told that there is mail.
+/// Without a service sender and a program sender, no page promises an email.
 #[tokio::test]
-async fn no_page_speaks_of_mail_that_nobody_sends() {
+async fn pages_promise_no_email_without_a_sender() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
     let key = key_of(&world, &who).await;
     owner(&world, &who, Method::PUT, ("/campaigns/default", json!({"visibility": "public"}))).await;
     let joined = text(&join(&world, &key, "bob@example.org").await);
-    assert!(joined.contains("was received") && !joined.contains("written to"), "{joined}");
+    assert!(joined.contains("was received") && !joined.contains("sent an email"), "{joined}");
     let fields = [("key", key.as_str()), ("email", "bob@example.org")];
     let asked = Browser::new(&world).post("/portal/sign-in", &fields).await;
     assert_eq!(asked.status, StatusCode::CONFLICT);
-    assert!(text(&asked).contains("cannot send mail"), "{}", text(&asked));
+    assert!(text(&asked).contains("cannot send email"), "{}", text(&asked));
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
     let browser = Browser::of(&world, &ada).await;
     let changed = browser.submit("payout-method", &[("method", "wise"), ("destination", "w@example.org")]).await;
@@ -168,9 +169,9 @@ async fn no_page_speaks_of_mail_that_nobody_sends() {
     world.end().await;
 }
 
-/// Letters of a program that writes itself are its account's emails: counted, and not to whom it may not write to.
+/// A program's emails from its own sender count as email of the account, and suppressions apply.
 #[tokio::test]
-async fn letters_of_a_program_use_up_its_plan_and_heed_suppressions() {
+async fn partner_emails_count_and_honour_suppressions() {
     let world = served().await;
     let who = writing(&world).await;
     settle(&world, &who, json!({"website_url": "https://your-parcel-waits.evil.example"})).await;
@@ -192,9 +193,9 @@ async fn letters_of_a_program_use_up_its_plan_and_heed_suppressions() {
     world.end().await;
 }
 
-/// A plan's cap holds for letters as for any mail; they wait for the next day.
+/// The plan's limit applies to partner emails too; they wait for the next day.
 #[tokio::test]
-async fn letters_of_a_program_stay_within_its_plan() {
+async fn partner_emails_stay_within_the_plan() {
     let world = World::start().await;
     writing(&world).await;
     world.change_account(|account| account.plan = mail::account::Plan::Free).await;
@@ -206,16 +207,16 @@ async fn letters_of_a_program_stay_within_its_plan() {
     for number in 0..3 {
         partner(&world, json!({"email": format!("{number}@example.org")})).await;
     }
-    assert_eq!(office(&world).send_due_emails(0..=63).await, 2, "of a hundred a day");
+    assert_eq!(office(&world).send_due_emails(0..=63).await, 2, "the plan allows a hundred a day");
     world.hall.clock().advance(std::time::Duration::from_secs(61));
     assert_eq!(office(&world).send_due_emails(0..=63).await, 0);
     world.end().await;
 }
 
-/// The owner is mailed an application that waits for an answer, once, by the service; one that is approved at once is not
-/// mailed.
+/// The service notifies the owner once of an application that waits for review; an application that is approved at
+/// once causes no email.
 #[tokio::test]
-async fn the_owner_is_mailed_an_application() {
+async fn owner_is_notified_of_an_application() {
     let world = served().await;
     let who = writing(&world).await;
     let key = key_of(&world, &who).await;
@@ -226,7 +227,7 @@ async fn the_owner_is_mailed_an_application() {
     owner(&world, &who, Method::PUT, ("/campaigns/default", automatic)).await;
     join(&world, &key, "eve@example.org").await;
     let bob = world.get("/affiliates?email=bob@example.org").await.json()["data"][0].clone();
-    assert_eq!(emails_of(&world, 9).await, 0, "it is mailed by who starts next, too");
+    assert_eq!(emails_of(&world, 9).await, 0, "the next process sends it");
     world.hall.start_jobs();
     let sent = async {
         while emails_of(&world, 9).await == 0 {
@@ -244,9 +245,9 @@ async fn the_owner_is_mailed_an_application() {
     world.end().await;
 }
 
-/// The form sends one letter to an address, however often it is sent, and is bounded by who sends it.
+/// The join form sends one email to an address, however often it is submitted, and is rate-limited by client.
 #[tokio::test]
-async fn the_form_to_join_writes_once() {
+async fn join_form_sends_one_email() {
     let world = served().await;
     let who = writing(&world).await;
     let key = key_of(&world, &who).await;
@@ -259,7 +260,7 @@ async fn the_form_to_join_writes_once() {
     assert_eq!(letters(&world).await.len(), 1);
     world.hall.clock().advance(std::time::Duration::from_secs(301));
     join(&world, &key, "bob@example.org").await;
-    assert_eq!(letters(&world).await.len(), 2, "a link to sign in with");
+    assert_eq!(letters(&world).await.len(), 2, "a sign-in link");
     // Many addresses from one network.
     let mut taken = 0;
     for number in 0..80 {

@@ -1,9 +1,9 @@
-//! Money at the portal: the ledger with its reasons, payouts with their receipts, and what is written of them.
+//! Money in the portal: commissions with reasons, payouts with receipts, and their emails.
 
 use std::time::Duration;
 
-use affiliate::office::no_extension;
-use affiliate::payouts::show::PayoutQuery;
+use affiliate::payouts::view::PayoutQuery;
+use affiliate::service::no_extension;
 use http::{Method, StatusCode};
 use mail::id::{AccountId, PayoutId};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use crate::portal::{Browser, office, text};
 use crate::portal_pages::{letters, writing};
 use crate::world::{Signed, World};
 
-/// A partner whom nobody has written to, with money of one sale that it has earned.
+/// A partner with one earned commission, who got no email yet.
 async fn earned(world: &World) -> (Signed, Value) {
     let who = writing(world).await;
     let set = owner(world, &who, Method::PUT, ("/campaigns/default", json!({"hold_days": 0}))).await;
@@ -37,7 +37,7 @@ async fn earned(world: &World) -> (Signed, Value) {
     (who, ada)
 }
 
-/// Drafts a run of all that is earned, and approves it: its one payout.
+/// Drafts and approves a run of everything earned, and returns its only payout.
 async fn pay_out(world: &World, account: AccountId) -> PayoutId {
     let ledger = office(world).ledger();
     let run = ledger.draft_run(account, None).await.unwrap().run.unwrap();
@@ -49,7 +49,7 @@ async fn pay_out(world: &World, account: AccountId) -> PayoutId {
 }
 
 #[tokio::test]
-async fn lines_say_why_they_are_as_large_as_they_are() {
+async fn commissions_show_their_formula() {
     let world = World::start().await;
     let (_, ada) = earned(&world).await;
     let browser = Browser::of(&world, &ada).await;
@@ -57,15 +57,15 @@ async fn lines_say_why_they_are_as_large_as_they_are() {
     for says in ["20 % of 49.00 usd = 9.80 usd (the campaign&#39;s rate)", "246.80 USD", "earned"] {
         assert!(page.contains(says), "{says}: {page}");
     }
-    assert!(!page.contains("in_1") && !page.contains("cus_1"), "the processor's names are the program's");
+    assert!(!page.contains("in_1") && !page.contains("cus_1"), "the processor's ids are not shown to partners");
     let home = text(&browser.get("/portal/home").await);
     assert!(home.contains("<dt>Earned</dt><dd>256.60 <small>USD</small>"), "{home}");
-    assert!(home.contains("class=\"money\"") && home.contains("256.60 USD came in"), "{home}");
+    assert!(home.contains("class=\"money\"") && home.contains("256.60 USD earned"), "{home}");
     world.end().await;
 }
 
 #[tokio::test]
-async fn a_payout_has_a_receipt_and_is_told() {
+async fn payout_has_a_receipt_and_an_email() {
     let world = World::start().await;
     let (_, ada) = earned(&world).await;
     let bob = partner(&world, json!({"email": "bob@example.org", "send_invite": false})).await;
@@ -76,7 +76,7 @@ async fn a_payout_has_a_receipt_and_is_told() {
     let receipt = format!("/portal/payouts/{payout}");
     let page = text(&browser.get("/portal/payouts").await);
     assert!(page.contains("on its way") && page.contains("PayPal: pay@example.org"), "{page}");
-    assert!(text(&browser.get("/portal/home").await).contains("<dt>In a payout</dt><dd>256.60"));
+    assert!(text(&browser.get("/portal/home").await).contains("<dt>Being paid</dt><dd>256.60"));
     ledger.mark_paid((account, payout), ("tx <b>42</b>", None), &no_extension).await.unwrap();
     let page = text(&browser.get(&receipt).await);
     for says in ["256.60 USD", "tx &lt;b&gt;42&lt;/b&gt;", "20 % of 1234.00 usd", "https://shop.example", "paid"] {
@@ -91,18 +91,18 @@ async fn a_payout_has_a_receipt_and_is_told() {
     let [(to, subject, letter)] = written.as_slice() else { panic!("{written:?}") };
     assert_eq!((to.as_str(), subject.as_str()), ("ada@example.org", "shop.example has paid you 256.60 USD"));
     assert!(letter.contains("PayPal: pay@example.org") && letter.contains("Reference: tx <b>42</b>"), "{letter}");
-    // Said again, it is told once.
+    // Marking it as paid again sends no second email.
     ledger.mark_paid((account, payout), ("tx <b>42</b>", None), &no_extension).await.unwrap();
     assert_eq!(letters(&world).await.len(), 1);
     world.end().await;
 }
 
 #[tokio::test]
-async fn who_cannot_be_paid_twice_in_a_row_is_told() {
+async fn two_failed_payouts_notify_the_partner() {
     let world = World::start().await;
     let (_, ada) = earned(&world).await;
     let path = format!("/affiliates/{}", ada["id"].as_str().unwrap());
-    // It concerns its money: it is told to who wants no mail, too.
+    // Emails about failed payouts ignore the email preference.
     world.call(Method::PATCH, &path, &json!({"email_opt_out": true})).await;
     let account = world.tenant().await.account().id;
     let browser = Browser::of(&world, &ada).await;
@@ -110,13 +110,13 @@ async fn who_cannot_be_paid_twice_in_a_row_is_told() {
         let payout = pay_out(&world, account).await;
         office(&world).ledger().fail_payout((account, payout), ("no such account", None), &no_extension).await.unwrap();
         let page = text(&browser.get(&format!("/portal/payouts/{payout}")).await);
-        assert!(page.contains("did not arrive") && page.contains("no such account"), "{page}");
+        assert!(page.contains(">failed<") && page.contains("no such account"), "{page}");
         assert_eq!(letters(&world).await.len(), n - 1);
     }
     let (to, subject, letter) = letters(&world).await.remove(0);
     assert_eq!((to.as_str(), subject.as_str()), ("ada@example.org", "shop.example could not pay you"));
     assert!(letter.contains("256.60 USD") && letter.contains("no such account"), "{letter}");
     assert_eq!(world.get(&path).await.json()["affiliate"]["payout_ready"], false);
-    assert!(text(&browser.get("/portal/payouts").await).contains("Nothing can be paid there at the moment"));
+    assert!(text(&browser.get("/portal/payouts").await).contains("Payouts cannot be sent there at the moment"));
     world.end().await;
 }

@@ -1,8 +1,8 @@
-//! `/portal/{page}` and its forms: what a partner sees and does.
+//! `/portal/{page}` and its forms.
 
 use http::{Method, StatusCode};
 use mail::affiliate::portal::PortalLinkSecret;
-use mail::contents::ParsedBody;
+use mail::parsed_body::ParsedBody;
 use serde_json::{Value, json};
 
 use crate::affiliate_program::{owner, set_up};
@@ -10,7 +10,7 @@ use crate::affiliates::partner;
 use crate::portal::{Browser, login_link, office, settle, text};
 use crate::world::{Answered, Signed, World};
 
-/// The letters that were written to partners: to whom, about what, and what they say.
+/// The emails to partners: recipient, subject and text.
 pub(crate) async fn letters(world: &World) -> Vec<(String, String, String)> {
     office(world).send_due_emails(0..=63).await;
     let mut found = Vec::new();
@@ -22,8 +22,8 @@ pub(crate) async fn letters(world: &World) -> Vec<(String, String, String)> {
     found
 }
 
-/// The emails of the account, oldest first, as they are listed and as they are sent. What is written to partners is for
-/// them alone: the API does not show what it says.
+/// The emails of the account, oldest first: as listed, and as sent. The API does not show the content of partner
+/// emails.
 pub(crate) async fn written(world: &World) -> Vec<(Value, String)> {
     let listed = world.get("/emails?limit=100").await.json();
     let account = world.tenant().await.account().id;
@@ -38,14 +38,14 @@ pub(crate) async fn written(world: &World) -> Vec<(Value, String)> {
     found
 }
 
-/// A program that writes from its own domain.
+/// A program with a sender at its own domain.
 pub(crate) async fn writing(world: &World) -> Signed {
     let who = set_up(world, 1).await;
     settle(world, &who, json!({"mail_from": "partners@example.com"})).await;
     who
 }
 
-/// The link in a letter.
+/// The link in an email.
 pub(crate) fn link_in(letter: &str, place: &str) -> String {
     let line = letter.lines().find(|line| line.contains(place)).unwrap();
     line.to_owned()
@@ -60,9 +60,9 @@ fn says(answer: &Answered, what: &str) {
     assert!(text(answer).contains(what), "{what}: {}", text(answer));
 }
 
-/// Everything that strangers, owners and partners may write shows as text.
+/// All text from strangers, owners and partners is escaped.
 #[tokio::test]
-async fn what_came_from_outside_is_no_markup() {
+async fn foreign_text_is_escaped() {
     const EVIL: &str = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'";
     let world = World::start().await;
     let who = set_up(&world, 1).await;
@@ -92,7 +92,7 @@ async fn what_came_from_outside_is_no_markup() {
             }
         }
     }
-    // What a form that did not work shows again, and what the public pages show of their address.
+    // Rejected forms repeat the input, and public pages repeat their query.
     let wrong = browser.submit("add-link", &[("token", EVIL), ("label", EVIL), ("destination_url", EVIL)]).await;
     assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
     says(&wrong, "&lt;script&gt;");
@@ -136,7 +136,7 @@ async fn a_partner_sees_its_own_and_nothing_of_others() {
     }
     settle(&world, &who, json!({"share_customer_email": true})).await;
     assert!(pages().await.contains("grace@customer.example"));
-    // Somebody else's link is not changed by naming it.
+    // Another partner's link cannot be changed.
     let links = bob["links"][0]["id"].as_str().unwrap();
     let stolen = browser.submit("change-link", &[("id", links), ("token", "mine")]).await;
     assert_eq!(stolen.status, StatusCode::NOT_FOUND);
@@ -160,9 +160,13 @@ async fn a_partner_adds_and_changes_links() {
     says(&page, "The link was added.");
     says(&page, "https://shop.example/pricing?via=Ada-Pod");
     for (fields, status, why) in [
-        (vec![("token", "BOB")], StatusCode::CONFLICT, "This token is taken."),
+        (vec![("token", "BOB")], StatusCode::CONFLICT, "Another link has this token."),
         (vec![("token", "x")], StatusCode::BAD_REQUEST, "must be 2 to 40"),
-        (vec![("token", "evil"), ("destination_url", "https://evil.example/")], StatusCode::BAD_REQUEST, "leads to"),
+        (
+            vec![("token", "evil"), ("destination_url", "https://evil.example/")],
+            StatusCode::BAD_REQUEST,
+            "The destination page",
+        ),
     ] {
         let refused = browser.submit("add-link", &fields).await;
         assert_eq!(refused.status, status, "{fields:?}");
@@ -182,13 +186,13 @@ async fn a_partner_adds_and_changes_links() {
     let now = shown(&world, &ada).await["links"].clone();
     let tokens: Vec<&str> = now.as_array().unwrap().iter().map(|link| link["token"].as_str().unwrap()).collect();
     assert!(tokens.contains(&"Countess") && tokens.contains(&"ada-pod") && tokens.len() == 2, "{now}");
-    // The old one is free.
+    // The old token is free.
     partner(&world, json!({"email": "new@example.org", "token": "ada"})).await;
     world.end().await;
 }
 
 #[tokio::test]
-async fn who_is_not_active_looks_and_changes_nothing() {
+async fn inactive_partner_has_read_only_access() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let pending = partner(&world, json!({"email": "p@example.org", "status": "pending"})).await;
@@ -231,9 +235,9 @@ async fn an_invited_partner_accepts_the_terms_and_is_active() {
     settle(&world, &who, json!({"terms_url": "https://shop.example/terms"})).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "status": "invited"})).await;
     let browser = Browser::of(&world, &ada).await;
-    assert_eq!(shown(&world, &ada).await["status"], "invited", "looking is not accepting");
+    assert_eq!(shown(&world, &ada).await["status"], "invited", "viewing a page does not accept the invitation");
     let page = browser.get("/portal/home").await;
-    says(&page, "You are invited to be a partner of shop.example");
+    says(&page, "You have been invited to become a partner of shop.example");
     says(&page, "href=\"https://shop.example/terms\"");
     let without = browser.submit("accept", &[]).await;
     assert_eq!(without.status, StatusCode::BAD_REQUEST);
@@ -251,7 +255,7 @@ async fn an_invited_partner_accepts_the_terms_and_is_active() {
 }
 
 #[tokio::test]
-async fn another_payout_destination_is_confirmed_by_mail() {
+async fn payout_destination_is_confirmed_by_email() {
     let world = World::start().await;
     writing(&world).await;
     let ada = json!({"email": "ada@example.org", "paypal_email": "old@example.org", "send_invite": false});
@@ -259,11 +263,11 @@ async fn another_payout_destination_is_confirmed_by_mail() {
     let browser = Browser::of(&world, &ada).await;
     says(&browser.get("/portal/settings").await, "old@example.org");
     for (method, destination, why) in [
-        ("stripe", "acct_1", "none that this program pays by"),
-        ("gold", "x", "none that this program pays by"),
+        ("stripe", "acct_1", "is not a payout method of this program"),
+        ("gold", "x", "is not a payout method of this program"),
         ("paypal", "", "is required"),
         ("wise", "no address", "must be an email address"),
-        ("bank", "\u{1b}[2J", "cannot be read"),
+        ("bank", "\u{1b}[2J", "control characters"),
     ] {
         let refused = browser.submit("payout-method", &[("method", method), ("destination", destination)]).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{method}");
@@ -276,17 +280,17 @@ async fn another_payout_destination_is_confirmed_by_mail() {
     let written = letters(&world).await;
     let [(to, subject, letter)] = written.as_slice() else { panic!("{written:?}") };
     assert_eq!((to.as_str(), subject.as_str()), ("ada@example.org", "Confirm where shop.example pays you"));
-    assert_eq!(shown(&world, &ada).await["payout_method"], "paypal", "nothing changes before");
+    assert_eq!(shown(&world, &ada).await["payout_method"], "paypal", "nothing changes before the confirmation");
     let link = link_in(letter, "/portal/payout/");
     let phone = Browser::new(&world);
     for _ in 0..2 {
         says(&phone.get(&link).await, "DE00 1234");
     }
-    // It is no way in.
+    // The confirmation link does not sign in.
     let token = link.rsplit('/').next().unwrap();
     assert_eq!(phone.get(&format!("/portal/enter/{token}")).await.status, StatusCode::GONE);
     assert_eq!(phone.post(&format!("/portal/link/{token}"), &[]).await.status, StatusCode::GONE);
-    // Of many who press the button, one does it.
+    // One of many concurrent confirmations succeeds.
     let phones: Vec<_> = (0..8).map(|_| Browser::new(&world)).collect();
     let pressed = futures_util::future::join_all(phones.iter().map(|phone| phone.post(&link, &[]))).await;
     let done = pressed.iter().filter(|answer| answer.status == StatusCode::OK).count();
@@ -297,11 +301,14 @@ async fn another_payout_destination_is_confirmed_by_mail() {
     let told: Vec<(String, String)> =
         letters(&world).await.into_iter().skip(1).map(|(to, subject, _)| (to, subject)).collect();
     assert!(
-        told.contains(&("ada@example.org".to_owned(), "shop.example pays you to another destination".to_owned())),
+        told.contains(&("ada@example.org".to_owned(), "Your payout details for shop.example changed".to_owned())),
         "{told:?}"
     );
     assert!(
-        told.contains(&("old@example.org".to_owned(), "Payouts of shop.example go elsewhere".to_owned())),
+        told.contains(&(
+            "old@example.org".to_owned(),
+            "Payouts of shop.example no longer go to this address".to_owned()
+        )),
         "{told:?}"
     );
     assert_eq!(told.len(), 2);
@@ -309,7 +316,7 @@ async fn another_payout_destination_is_confirmed_by_mail() {
 }
 
 #[tokio::test]
-async fn a_confirmation_is_worth_an_hour_and_only_for_who_is_active() {
+async fn confirmation_expires_and_needs_an_active_partner() {
     let world = World::start().await;
     writing(&world).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "send_invite": false})).await;
@@ -320,7 +327,7 @@ async fn a_confirmation_is_worth_an_hour_and_only_for_who_is_active() {
         link_in(&letters(&world).await.pop().unwrap().2, "/portal/payout/")
     };
     let (first, second) = (ask().await, ask().await);
-    assert_eq!(browser.get(&first).await.status, StatusCode::GONE, "a new one ends the one before it");
+    assert_eq!(browser.get(&first).await.status, StatusCode::GONE, "a new link replaces the previous one");
     world.hall.clock().advance(std::time::Duration::from_secs(3600));
     assert_eq!(browser.post(&second, &[]).await.status, StatusCode::GONE);
     let third = ask().await;
@@ -336,7 +343,7 @@ async fn a_confirmation_is_worth_an_hour_and_only_for_who_is_active() {
 }
 
 #[tokio::test]
-async fn a_partner_changes_its_details_postbacks_and_wishes() {
+async fn partner_changes_profile_postbacks_and_preferences() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
@@ -360,7 +367,7 @@ async fn a_partner_changes_its_details_postbacks_and_wishes() {
     };
     let before = inside().await["postback_secret"].clone();
     assert_eq!(browser.submit("postback", &[("postback_url", "ftp://x")]).await.status, StatusCode::BAD_REQUEST);
-    // The first address comes with the secret; another one does not.
+    // The first URL shows the secret; a later one does not.
     let set = browser.submit("postback", &[("postback_url", "http://127.0.0.1:9/first")]).await;
     says(&set, before.as_str().unwrap());
     let set = browser.submit("postback", &[("postback_url", "http://127.0.0.1:9/p")]).await;
@@ -370,7 +377,7 @@ async fn a_partner_changes_its_details_postbacks_and_wishes() {
     assert_ne!(after["postback_secret"], before);
     says(&made, after["postback_secret"].as_str().unwrap());
     let page = text(&browser.get("/portal/settings").await);
-    assert!(!page.contains("whsec_") && page.contains("http://127.0.0.1:9/p"), "it is shown once");
+    assert!(!page.contains("whsec_") && page.contains("http://127.0.0.1:9/p"), "the secret is shown once");
     assert_eq!(browser.submit("mail", &[]).await.headers["location"], "settings?done=mail-changed");
     assert_eq!(inside().await["email_opt_out"], json!(true));
     browser.submit("mail", &[("mail", "on")]).await;
@@ -396,13 +403,13 @@ async fn lists_are_paged() {
     assert_eq!((rows(&first), rows(&second)), (50, 10));
     assert!(!second.contains("Older</a>") && second.contains("Newest</a>"));
     let home = text(&browser.get("/portal/links").await);
-    // By the link, and all together.
-    assert_eq!(home.matches("60 people brought · 0 customers").count(), 2, "{home}");
+    // Counts by link and in total.
+    assert_eq!(home.matches("60 referrals · 0 customers").count(), 2, "{home}");
     world.end().await;
 }
 
 #[tokio::test]
-async fn a_stranger_who_asks_for_a_link_learns_nothing() {
+async fn link_request_does_not_reveal_partners() {
     let world = World::start().await;
     let who = writing(&world).await;
     let key = owner(&world, &who, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
@@ -427,7 +434,7 @@ async fn a_stranger_who_asks_for_a_link_learns_nothing() {
     let written = letters(&world).await;
     let [(to, _, letter)] = written.as_slice() else { panic!("{written:?}") };
     assert_eq!(to, "ada@example.org");
-    // The link does nothing before its button is pressed, and then once.
+    // Opening the link does nothing; its button works once.
     let link = link_in(letter, "/portal/link/");
     for _ in 0..3 {
         says(&stranger.get(&link).await, "<button type=\"submit\">Continue</button>");
@@ -443,10 +450,10 @@ async fn a_stranger_who_asks_for_a_link_learns_nothing() {
     browser.take_cookie(&entered.headers);
     assert_eq!(browser.get("/portal/home").await.status, StatusCode::OK);
     assert_eq!(stranger.post(&link, &[]).await.status, StatusCode::GONE);
-    // A login link is no mailed one: nothing ends the other.
+    // A login link and a mailed link do not invalidate each other.
     let url = login_link(&world, &ada).await;
     assert_eq!(stranger.get(&url).await.status, StatusCode::FOUND);
-    // Somebody who asks again and again is told to wait.
+    // Repeated requests are rate-limited.
     let mut last = StatusCode::OK;
     for _ in 0..8 {
         last = stranger.post("/portal/sign-in", &[("key", key), ("email", "ada@example.org")]).await.status;
@@ -493,7 +500,7 @@ async fn people_join_by_the_public_form() {
         (&row["status"], &row["source"], &row["parent_affiliate_id"]),
         (&json!("pending"), &json!("portal"), &ada["id"])
     );
-    // The page says the same to who is a partner already; the mail does not.
+    // The page does not reveal that the address already belongs to a partner; the email does.
     let again = join(&[("email", "ada@example.org")]).await;
     assert_eq!(text(&again).replace("ada@", "…"), text(&bob).replace("bob@", "…"));
     set(json!({"auto_approve": true})).await;
@@ -514,9 +521,9 @@ async fn people_join_by_the_public_form() {
     world.end().await;
 }
 
-/// Each try asks somebody's server, and each other destination is a letter.
+/// Test postbacks and changes of the payout destination are rate-limited, because each causes a request or an email.
 #[tokio::test]
-async fn what_goes_out_for_a_session_is_bounded() {
+async fn session_emails_and_tests_are_rate_limited() {
     let world = World::start().await;
     writing(&world).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;

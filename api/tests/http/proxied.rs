@@ -1,14 +1,14 @@
-//! The door behind a proxy: the PROXY header before the request. The proxy is 127.0.0.1; whoever
-//! connects from 127.0.0.2 is none. (tls.rs has the header before TLS.)
+//! The PROXY header before the HTTP request. The trusted proxy is 127.0.0.1; connections from 127.0.0.2 are not from
+//! a proxy. (tls.rs tests the header before TLS.)
 
 use crate::world::World;
-use proxy::proxies::TrustedProxies;
+use proxy::trusted_proxies::TrustedProxies;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
 const LINE: &[u8] = b"PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n";
 const BLOCK: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\xc6\x33\x64\x01\xdc\x04\x01\xbb";
-/// A health check of the proxy's own.
+/// A PROXY v2 LOCAL header: the proxy's own health check.
 const LOCAL: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
 const REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n";
 
@@ -28,7 +28,7 @@ async fn connect_from(world: &World, address: &str) -> TcpStream {
     stream
 }
 
-/// What comes back until the end; a reset is an end.
+/// Everything received until the connection ends or is reset.
 async fn heard(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer).await;
@@ -75,7 +75,7 @@ async fn a_header_from_elsewhere_is_no_request() {
     world.end().await;
 }
 
-/// Says for whom it connects, and asks something; the answer's first line, empty when nobody answers.
+/// Connects for this client and sends a request; returns the status line, empty without a response.
 async fn ask_for(world: &World, client: &str) -> (TcpStream, String) {
     let mut stream = connect_from(world, "127.0.0.1").await;
     let version = if client.contains(':') { "6 " } else { "4 " };
@@ -88,7 +88,7 @@ async fn ask_for(world: &World, client: &str) -> (TcpStream, String) {
 }
 
 #[tokio::test]
-async fn one_client_does_not_take_the_places_of_the_others() {
+async fn connections_are_limited_by_client() {
     let world = World::with(|options| {
         options.proxies = TrustedProxies::new(&["127.0.0.1".parse().unwrap()]);
         options.connections_per_address_max = 2;
@@ -101,17 +101,17 @@ async fn one_client_does_not_take_the_places_of_the_others() {
             assert_eq!(answer, "HTTP/1.1 200 OK", "{client}");
             open.push(stream);
         }
-        assert_eq!(ask_for(&world, last).await.1, "", "closed with nothing said");
+        assert_eq!(ask_for(&world, last).await.1, "", "closed without a response");
     }
     for other in ["192.0.2.2", "2001:db8:0:1::1"] {
         assert_eq!(ask_for(&world, other).await.1, "HTTP/1.1 200 OK");
     }
-    // Whoever leaves makes room.
+    // A closed connection frees its slot.
     open.clear();
     while ask_for(&world, "192.0.2.1").await.1.is_empty() {
         tokio::task::yield_now().await;
     }
-    // From this machine itself come the clients of a proxy that sends no header.
+    // Loopback is not limited: a proxy without the header connects for all of its clients.
     for _ in 0..4 {
         let mut stream = connect_from(&world, "127.0.0.2").await;
         stream.write_all(REQUEST).await.unwrap();

@@ -1,4 +1,4 @@
-//! Quotas: what an account keeps is bounded by its plan, noun by noun.
+//! Storage quotas: what an account stores is limited by its plan, by noun.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::affiliate_program::{PROGRAM, set_up};
 use crate::affiliates::with_headers;
 use crate::world::{Answered, World};
 
-/// A world whose free plan includes so much of these.
+/// A world whose free plan has these limits.
 async fn world_with(caps: &[(Noun, u64)]) -> World {
     let world = World::start().await.on(Plan::Free).await;
     let mut plans = Plans::default();
@@ -32,7 +32,7 @@ fn check_full(refused: &Answered, noun: Noun, (used, cap): (u64, u64)) {
     assert_eq!(error.get("upgrade_url"), None);
 }
 
-/// Creates two where two may be, is refused the third, deletes one, and creates it again.
+/// With a limit of two: creates two, is refused the third, deletes one, and creates it again.
 async fn fill(noun: Noun, path: &str, body: impl Fn(usize) -> Value, id_of: impl Fn(&Value) -> String) {
     let world = world_with(&[]).await;
     fill_in(&world, noun, path, (body, id_of)).await;
@@ -72,7 +72,7 @@ fn id_in(name: &str) -> impl Fn(&Value) -> String {
 }
 
 #[tokio::test]
-async fn what_is_created_by_hand_is_bounded_one_by_one() {
+async fn created_objects_are_limited_by_plan() {
     let suppression = |n| json!({"email": format!("a{n}@example.net")});
     fill(Noun::Suppressions, "/suppressions", suppression, id_in("suppression")).await;
     let opt_out = |n| json!({"email": format!("a{n}@example.net"), "category": "product"});
@@ -120,9 +120,9 @@ async fn users_are_bounded() {
     world.end().await;
 }
 
-/// A row that exists needs no room, however full the account is.
+/// Changing an existing row needs no quota.
 #[tokio::test]
-async fn what_adds_nothing_is_not_refused() {
+async fn changes_of_existing_rows_need_no_quota() {
     let caps = [(Noun::Suppressions, 2), (Noun::CategoryOptOuts, 1), (Noun::DomainClaims, 0)];
     let world = world_with(&caps).await;
     let opt_out = json!({"email": "a0@example.net", "category": "product"});
@@ -142,18 +142,22 @@ async fn what_adds_nothing_is_not_refused() {
     world.end().await;
 }
 
-/// An import of what is suppressed already needs no room either; and what was deleted before it makes room.
+/// Importing existing suppressions needs no quota either, and deletions free some.
 #[tokio::test]
-async fn an_import_goes_on_after_something_was_deleted() {
+async fn import_continues_after_a_deletion() {
     let world = world_with(&[(Noun::Suppressions, 1_500)]).await;
     let import = async |range: std::ops::Range<usize>| {
         let list: String = range.map(|n| format!("a{n}@example.net\n")).collect();
         let body = json!({"csv": format!("email\n{list}")});
         let begun = world.call(Method::POST, "/suppressions/import", &body).await.json();
         let stop = CancellationToken::new();
-        queue::import::process_open_imports(&world.hall.suppressions(), Some(world.hall.storage_quotas()), &stop)
-            .await
-            .unwrap();
+        queue::suppression_import::process_open_imports(
+            &world.hall.suppressions(),
+            Some(world.hall.storage_quotas()),
+            &stop,
+        )
+        .await
+        .unwrap();
         let path = format!("/suppressions/import/{}", begun["import"]["id"].as_str().unwrap());
         let counts = world.get(&path).await.json()["import"]["counts"].clone();
         ["created", "exists", "refused"].map(|name| counts[name].as_u64().unwrap())
@@ -168,7 +172,7 @@ async fn an_import_goes_on_after_something_was_deleted() {
     world.end().await;
 }
 
-/// Many at once, and what the service records itself: that is always stored, and counts.
+/// Concurrent requests share the quota. What the service records itself is always stored, and counts.
 #[tokio::test]
 async fn addresses_of_one_request_are_bounded_together() {
     let world = world_with(&[(Noun::Suppressions, 3)]).await;
@@ -188,14 +192,14 @@ async fn addresses_of_one_request_are_bounded_together() {
 }
 
 #[tokio::test]
-async fn an_import_stops_where_the_plan_ends_and_says_how_much_it_left_out() {
+async fn import_stops_at_the_quota_and_counts_refusals() {
     let world = world_with(&[(Noun::Suppressions, 700)]).await;
     let list: String = (0..1_300).map(|n| format!("a{n}@example.net\n")).collect();
     let body = json!({"csv": format!("email\n{list}")});
     let begun = world.call(Method::POST, "/suppressions/import", &body).await.json();
     let quotas = world.hall.storage_quotas();
     let stop = CancellationToken::new();
-    queue::import::process_open_imports(&world.hall.suppressions(), Some(quotas), &stop).await.unwrap();
+    queue::suppression_import::process_open_imports(&world.hall.suppressions(), Some(quotas), &stop).await.unwrap();
     let path = format!("/suppressions/import/{}", begun["import"]["id"].as_str().unwrap());
     let done = world.get(&path).await.json()["import"].clone();
     let counts = json!({"total": 1_300, "processed": 1_300, "created": 700, "exists": 0, "invalid": 0, "refused": 600});
@@ -216,7 +220,7 @@ async fn product_events_are_bounded_by_number_and_by_bytes() {
     assert!(first.status.is_success(), "{first:?}");
     assert!(send("b").await.status.is_success());
     check_full(&send("c").await, Noun::ProductEvents, (2, 2));
-    // What was taken before is answered as it was.
+    // A replayed request gets its stored response.
     assert_eq!(send("a").await.json()["id"], first.json()["id"]);
     let mut plans = world.hall.plans();
     plans.free.storage.set(Noun::ProductEvents, None);
@@ -227,7 +231,8 @@ async fn product_events_are_bounded_by_number_and_by_bytes() {
     world.end().await;
 }
 
-/// What was stored with a key is answered again, however full the account is; that key opens no other operation.
+/// A stored response is replayed even if the quota is used up; the key does not bypass the quota of another
+/// operation.
 #[tokio::test]
 async fn a_key_used_with_one_operation_does_not_let_another_pass_its_quota() {
     let world = World::start().await;
@@ -254,7 +259,7 @@ async fn a_key_used_with_one_operation_does_not_let_another_pass_its_quota() {
     world.end().await;
 }
 
-/// The versions of a template are kept with their bodies: bytes bound them.
+/// Template versions are stored with their bodies and limited by bytes.
 #[tokio::test]
 async fn versions_of_a_template_are_bounded_by_bytes() {
     let world = world_with(&[(Noun::TemplateBytes, 300_000)]).await;
@@ -269,10 +274,10 @@ async fn versions_of_a_template_are_bounded_by_bytes() {
             break answer;
         }
         published += 1;
-        assert!(published < 10, "nothing bounds the versions");
+        assert!(published < 10, "versions are not limited");
     };
     assert_eq!(refused.json()["error"]["details"]["limit"], "template_bytes", "{refused:?}");
-    assert_eq!(published, 4, "each takes what it is large");
+    assert_eq!(published, 4, "each version counts its size");
     world.end().await;
 }
 
@@ -307,7 +312,7 @@ async fn sent_emails_are_bounded_by_their_bytes() {
     world.end().await;
 }
 
-/// Whoever has the webhook secret can sign as many events as they like.
+/// The holder of the webhook secret can sign any number of events.
 #[tokio::test]
 async fn events_of_the_processor_are_bounded_by_their_bytes() {
     let world = World::start().await;
@@ -325,7 +330,7 @@ async fn events_of_the_processor_are_bounded_by_their_bytes() {
             break answer;
         }
         taken += 1;
-        assert!(taken < 10, "nothing bounds the events");
+        assert!(taken < 10, "events are not limited");
     };
     assert_eq!(refused.json()["error"]["details"]["limit"], "affiliate_event_bytes", "{refused:?}");
     assert!(taken > 0);

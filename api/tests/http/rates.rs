@@ -1,4 +1,4 @@
-//! How often an account may ask, and the version it asks for.
+//! The request rate limit of an account, and the API version.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn told(answer: &Answered) -> Option<[u32; 3]> {
     Some([number("ratelimit-limit")?, number("ratelimit-remaining")?, number("ratelimit-reset")?])
 }
 
-/// A world that counts; its clock stands still but for the machine's own time.
+/// A world with the rate limiter on; its clock only advances with the machine's.
 async fn counting(per_second: u32) -> World {
     let world = World::start().await;
     world.hall.rate_limiter().set_enabled(true);
@@ -26,7 +26,7 @@ async fn counting(per_second: u32) -> World {
 }
 
 #[tokio::test]
-async fn every_answer_that_knows_its_account_says_where_it_stands() {
+async fn responses_have_rate_limit_headers() {
     let world = counting(1_000).await;
     let sending = world.account(2, ApiKeyScope::Sending).await;
     let unknown = world.get("/emails/msg_00000000000000000000000000").await;
@@ -61,9 +61,9 @@ async fn every_answer_that_knows_its_account_says_where_it_stands() {
 }
 
 #[tokio::test]
-async fn too_many_are_refused_until_time_has_passed() {
+async fn requests_over_the_rate_are_refused() {
     let world = counting(1).await;
-    // A batch is one request; one that is refused by its content is one too.
+    // A batch counts as one request, and so does a refused one.
     let batch = world.post("/emails/batch", format!("[{MAIL},{MAIL},{MAIL}]")).await;
     assert_eq!((batch.status, told(&batch)), (StatusCode::OK, Some([1, 1, 1])));
     let wrong = world.post("/emails", "{}").await;
@@ -71,11 +71,11 @@ async fn too_many_are_refused_until_time_has_passed() {
     let refused = world.post("/emails", MAIL).await;
     assert_eq!((refused.status, refused.code().as_str()), (StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded"));
     assert_eq!(refused.headers["retry-after"], refused.headers["ratelimit-reset"]);
-    assert_eq!(told(&refused), Some([1, 0, 1]), "the second that is missing, not the two that are spent");
+    assert_eq!(told(&refused), Some([1, 0, 1]), "the wait for the next request, not for an empty bucket");
     assert!(refused.json()["error"]["request_id"].is_string());
-    // Nor may it be asked what there is.
+    // Unknown paths are limited too.
     assert_eq!(world.get("/nowhere").await.code(), "rate_limit_exceeded");
-    // Others are not kept from asking.
+    // Other accounts are not affected.
     let other = world.account(3, ApiKeyScope::Full).await;
     assert_eq!(world.get_as(&other, "/emails").await.status, StatusCode::OK);
     let wait_s: u64 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
@@ -85,7 +85,7 @@ async fn too_many_are_refused_until_time_has_passed() {
 }
 
 #[tokio::test]
-async fn switched_off_nothing_is_counted() {
+async fn disabled_limiter_counts_nothing() {
     let world = counting(1).await;
     world.hall.rate_limiter().set_enabled(false);
     for _ in 0..5 {
@@ -96,7 +96,7 @@ async fn switched_off_nothing_is_counted() {
 }
 
 #[tokio::test]
-async fn a_version_that_there_is_not_is_refused_by_name() {
+async fn unknown_api_version_is_refused() {
     let world = World::start().await;
     for (version, status) in [(api::version::DEFAULT, 200), ("1999-01-01", 400), ("yesterday", 400), ("2026-11-1", 400)]
     {

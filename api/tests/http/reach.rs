@@ -1,5 +1,5 @@
-//! What a key reaches, operation by operation: a key that may only send, and one that is bound to a domain.
-//! An operation that is not in the table here fails the test: whoever adds one decides.
+//! The operations that a key can call: a sending key, and a key that is bound to a domain. An operation that is
+//! missing in this table fails the test, so that each new one is a decision.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::world::World;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-/// Whether a sending key may call it, and whether a full key that is bound to a domain may.
+/// Whether a sending key can call the operations, and whether a full key that is bound to a domain can.
 const REACH: &[(bool, bool, &[&str])] = &[
     (
         true,
@@ -166,7 +166,7 @@ async fn key(world: &World, body: Value) -> String {
 }
 
 #[tokio::test]
-async fn each_key_reaches_what_the_table_says_and_no_more() {
+async fn keys_reach_exactly_the_listed_operations() {
     let world = World::start().await;
     let account = world.tenant().await.account().id;
     let domain = world.domain(account).await.id;
@@ -198,7 +198,7 @@ async fn each_key_reaches_what_the_table_says_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_key_that_may_only_send_reads_nothing_that_was_written() {
+async fn sending_key_reads_no_content() {
     let mut world = World::start().await;
     let mail = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "secret",
                       "html": "<p>secret</p>", "headers": {"X-Code": "secret"}});
@@ -211,14 +211,14 @@ async fn a_key_that_may_only_send_reads_nothing_that_was_written() {
     assert!(!String::from_utf8_lossy(&shown.body).contains("secret"), "{shown:?}");
     let email = shown.json()["email"].clone();
     assert_eq!((&email["status"], &email["text"], &email["html"]), (&json!("sent"), &Value::Null, &Value::Null));
-    // It may send it again, and does not learn by that what it says.
+    // It may resend the email without seeing its content.
     assert_eq!(world.post(&format!("{path}/resend"), "").await.status, StatusCode::OK);
     world.end().await;
 }
 
-/// What was sent with another key is not there for a key that may only send; a full key and a session see all.
+/// A sending key sees only email that it sent; a full key and a session see all.
 #[tokio::test]
-async fn a_key_that_may_only_send_reaches_only_what_it_sent() {
+async fn sending_key_sees_only_its_own_emails() {
     let world = World::start().await;
     let sending = key(&world, json!({"name": "s", "scope": "sending"})).await;
     let other = key(&world, json!({"name": "t", "scope": "sending"})).await;
@@ -254,7 +254,7 @@ async fn a_key_that_may_only_send_reaches_only_what_it_sent() {
             assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
         }
     }
-    // Page by page, with another filter and without. One more was sent again.
+    // All pages, with and without a filter. One email was resent.
     let listed = async |key: &str, query: &str| {
         let (mut seen, mut next) = (Vec::new(), String::new());
         loop {

@@ -1,4 +1,4 @@
-//! Received emails over HTTP: listed, polled, looked at, answered, passed on, deleted.
+//! Received emails over HTTP: list, poll, get, reply, forward, delete.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ const MESSAGE: &str = "From: Ada <ada@far.example>\r\nTo: help@example.com\r\nCc
     Content-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\nContent-Type: text/plain\r\n\r\nYes.\r\n\r\n> Do you?\r\n--x\r\n\
     Content-Type: text/html\r\nContent-Disposition: attachment; filename=\"a\u{e4} b.html\"\r\n\r\n<script>1</script>\r\n--x--\r\n";
 
-/// Lets an email come in for an account, as the MX door does.
+/// Stores a received email for an account, as the MX listener does.
 pub(crate) async fn arrive(world: &World, account: u8, change: impl FnOnce(&mut ReceivedEmail)) -> ReceivedEmail {
     let store = world.hall.store();
     let now = world.hall.clock().now();
     let since = jiff::Timestamp::from_second(1_700_000_000).unwrap();
     let account = mail::id::AccountId::new(since, account.into());
     let id = ReceivedId::new(now, world.hall.entropy().u128());
-    let mut heads = store::received::get_sequences(store, &[account]).await.unwrap();
+    let mut heads = store::received_email::get_sequences(store, &[account]).await.unwrap();
     let mut received = ReceivedEmail {
         id,
         account,
@@ -44,8 +44,8 @@ pub(crate) async fn arrive(world: &World, account: u8, change: impl FnOnce(&mut 
     change(&mut received);
     let mut batch = Batch::intake();
     heads[0].put(&mut batch);
-    store::received::create(&mut batch, &received);
-    store::received::put_body(&mut batch, account, id, Body::from(Bytes::from_static(MESSAGE.as_bytes())));
+    store::received_email::create(&mut batch, &received);
+    store::received_email::put_body(&mut batch, account, id, Body::from(Bytes::from_static(MESSAGE.as_bytes())));
     store.commit(batch).await.unwrap();
     received
 }
@@ -57,7 +57,7 @@ fn ids(page: &Answered) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn one_is_looked_at_in_all_its_parts() {
+async fn received_email_is_shown_in_full() {
     let world = World::start().await;
     let id = arrive(&world, 1, |_| {}).await.id;
     let one = world.get(&format!("/received-emails/{id}")).await.json();
@@ -77,7 +77,7 @@ async fn one_is_looked_at_in_all_its_parts() {
     let raw = world.get(&format!("/received-emails/{id}/raw")).await;
     assert_eq!(raw.headers["content-type"], "message/rfc822");
     assert_eq!(raw.body, format!("Delivered-To: help@example.com\r\n{MESSAGE}"));
-    // Whatever it is, a browser does not run it.
+    // A browser must not render the attachment.
     let file = world.get(&format!("/received-emails/{id}/attachments/att_0")).await;
     assert_eq!(
         (&file.body[..], &file.headers["content-type"]),
@@ -133,7 +133,7 @@ async fn lists_are_filtered_and_polled() {
             let page = page.json();
             next = format!("&cursor={}", page["next_cursor"].as_str().unwrap_or_default());
             if page["has_more"] == false {
-                assert_eq!(page["next_cursor"].is_string(), order == "asc", "who polls goes on");
+                assert_eq!(page["next_cursor"].is_string(), order == "asc", "polling continues");
                 break;
             }
         }
@@ -153,7 +153,7 @@ async fn lists_are_filtered_and_polled() {
 }
 
 #[tokio::test]
-async fn others_do_not_reach_it() {
+async fn received_emails_are_isolated_between_accounts() {
     let world = World::start().await;
     let (own, elsewhere) = (
         arrive(&world, 1, |_| {}).await,
@@ -196,7 +196,7 @@ async fn others_do_not_reach_it() {
 }
 
 #[tokio::test]
-async fn an_answer_stays_in_its_thread_and_mail_is_passed_on_as_a_file() {
+async fn reply_keeps_the_thread_and_forward_attaches() {
     let world = World::start().await;
     let id = arrive(&world, 1, |_| {}).await.id;
     let answer = world.post(&format!("/received-emails/{id}/reply"), r#"{"text": "Good."}"#).await;
@@ -236,7 +236,7 @@ async fn an_answer_stays_in_its_thread_and_mail_is_passed_on_as_a_file() {
         let refused = world.post(&format!("/received-emails/{id}/{path}"), body).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{path} {body}");
     }
-    // Nobody to answer.
+    // There is nobody to reply to.
     let silent = arrive(&world, 1, |one| {
         (one.heading.from, one.heading.author) = (String::new(), None);
     })

@@ -1,4 +1,4 @@
-//! `POST /emails/test`: what a webhook would be sent.
+//! `POST /emails/test`: the webhook body of a test event.
 
 use crate::world::World;
 use http::StatusCode;
@@ -6,7 +6,7 @@ use mail::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn the_payload_of_an_email_and_of_none() {
+async fn test_event_payload() {
     let world = World::start().await;
     let mail = json!({"from": "Ada <ada@example.com>", "to": "b@example.net", "subject": "s", "text": "t",
                       "tags": {"flow": "x"}});

@@ -1,23 +1,23 @@
-//! What comes back, as the API shows it: the worked examples of completions-email.md 2.13, and DMARC.
+//! Bounces and complaints as the API shows them: the worked examples of completions-email.md 2.13, and DMARC reports.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use mail::arrival::InboundMessage;
+use mail::bounce::feedback_reporter::FeedbackReporter;
 use mail::event::EventKind;
 use mail::id::EmailId;
+use mail::inbound_message::InboundMessage;
 use mail::recipient::RecipientState;
-use mail::returned::reporter::FeedbackReporter;
 use mail::task::TaskId;
 use mail::verp::VerpKey;
-use queue::returned::BounceMailbox;
+use queue::bounces::BounceMailbox;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
 use crate::world::World;
 
-/// An email to these, delivered.
+/// Sends an email to these recipients and marks it as delivered.
 async fn delivered(world: &World, to: &[&str]) -> EmailId {
     delivered_from(world, "a@example.com", to).await
 }
@@ -61,7 +61,7 @@ fn trusted() -> Vec<FeedbackReporter> {
     vec!["reporter.example".parse().unwrap()]
 }
 
-/// What came is taken at the door that knows it.
+/// Delivers a message to the mailbox that handles it.
 async fn comes(world: &World, recipient: &str, message: &str) {
     let returned = world.hall.bounces();
     let mailbox = returned.find_mailbox(&recipient.parse().unwrap()).await.unwrap().unwrap();
@@ -86,7 +86,7 @@ async fn shown(world: &World, email: EmailId) -> Value {
 }
 
 #[tokio::test]
-async fn it_bounces_the_next_day_and_is_called_spam_later() {
+async fn late_bounce_and_complaint() {
     let world = World::start().await;
     let email = delivered(&world, &["ada@dest.example"]).await;
     assert_eq!(shown(&world, email).await["status"], "delivered");
@@ -127,7 +127,7 @@ async fn it_bounces_the_next_day_and_is_called_spam_later() {
 }
 
 #[tokio::test]
-async fn a_complaint_without_a_return_path_must_prove_what_it_says() {
+async fn complaint_without_return_path_needs_proof() {
     let world = World::signing().await;
     let added = world.post("/domains", json!({"name": "shop.test"}).to_string()).await;
     assert_eq!(added.json()["domain"]["status"], "verified", "{added:?}");
@@ -144,7 +144,7 @@ async fn a_complaint_without_a_return_path_must_prove_what_it_says() {
         let raw = String::from_utf8(raw.to_vec()).unwrap();
         raw.split_once("\r\n\r\n").unwrap().0.replace("\r\n", "\n")
     };
-    // Anybody can know a Message-ID, and have mail signed by a domain of their own.
+    // Anybody can know a Message-ID and sign mail with a domain of their own.
     let by = async |authenticated: &str, message: &str| {
         let authenticated = vec![authenticated.parse().unwrap()];
         let arrival = InboundMessage { authenticated, ..arrival(&world, "fbl@rp.example.net", message) };
@@ -164,14 +164,14 @@ async fn a_complaint_without_a_return_path_must_prove_what_it_says() {
     }
     assert_eq!((complained(one).await, complained(several).await), (vec![false], vec![false, false]));
     assert_eq!(world.get("/suppressions/ada@dest.example").await.status, StatusCode::NOT_FOUND);
-    // Who has the header has had the email. Of several, any of them may have it.
+    // A reporter that returns the header has received the email. With several recipients it may be any of them.
     by("evil.example", &complaint(&of_several)).await;
     assert_eq!(complained(several).await, [false, false]);
     by("evil.example", &complaint(&of_one)).await;
     assert_eq!(complained(one).await, [true]);
     by("mail.dest.example", &complaint(&of_several)).await;
     assert_eq!(complained(several).await, [false, false]);
-    // A reporter that the operator trusts needs neither.
+    // A reporter that the operator trusts needs no proof.
     let other = delivered(&["bob@far.example"]).await;
     let id = shown(&world, other).await["message_id"].as_str().unwrap().to_owned();
     let theirs = complaint(&format!("Message-ID: {id}")).replace("fbl@dest.example", "fbl@reporter.example");
@@ -185,7 +185,7 @@ async fn a_complaint_without_a_return_path_must_prove_what_it_says() {
 }
 
 #[tokio::test]
-async fn dmarc_reports_are_summed_up_beside_what_was_sent() {
+async fn dmarc_reports_are_aggregated() {
     let world = World::start().await;
     let empty = world.get("/domains/example.com/dmarc").await.json()["dmarc"].clone();
     assert_eq!((&empty["policy"], &empty["totals"]["messages"]), (&Value::Null, &json!(0)));

@@ -1,4 +1,4 @@
-//! Scheduled emails over HTTP: taken on, shown, sent at another time, taken back, sent again.
+//! Scheduled emails over HTTP: schedule, get, reschedule, cancel, resend.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ async fn an_email_is_scheduled_and_amended() {
     let cancelled = patch(&world, &id, json!({"cancel": true})).await.json()["email"].clone();
     assert_eq!((&cancelled["status"], &cancelled["sent_at"]), (&json!("cancelled"), &Value::Null));
     assert!(cancelled["cancelled_at"].is_string());
-    // To cancel it again is fine; to bring it back is not.
+    // Cancelling again succeeds; rescheduling a cancelled email does not.
     assert_eq!(patch(&world, &id, json!({"cancel": true})).await.status, StatusCode::OK);
     let gone = patch(&world, &id, json!({"scheduled_at": in_hours(&world, 2)})).await;
     assert_eq!((gone.status, gone.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"));
@@ -64,7 +64,7 @@ async fn an_email_is_scheduled_and_amended() {
 }
 
 #[tokio::test]
-async fn cancel_has_a_path_of_its_own_too() {
+async fn cancel_has_its_own_path() {
     let world = World::start().await;
     let id = schedule(&world).await;
     let cancelled = world.post(&format!("/emails/{id}/cancel"), "").await;
@@ -73,7 +73,7 @@ async fn cancel_has_a_path_of_its_own_too() {
 }
 
 #[tokio::test]
-async fn bad_times_and_bad_amendments_are_named() {
+async fn invalid_times_and_changes_are_named() {
     let world = World::start().await;
     let past = format!("{:.0}", world.hall.clock().now() - Duration::from_secs(1));
     for at in [json!(past), json!("tomorrow"), json!("2030-01-01T00:00:00"), json!(7), json!("2999-01-01T00:00:00Z")] {
@@ -97,7 +97,7 @@ async fn bad_times_and_bad_amendments_are_named() {
 }
 
 #[tokio::test]
-async fn an_email_is_sent_again_without_its_files() {
+async fn resend_omits_attachments() {
     let world = World::start().await;
     let more = json!({
         "html": "<p>ü</p>", "cc": ["c@example.net"], "bcc": ["d@example.net"], "headers": {"X-Order": "7"},
@@ -123,14 +123,14 @@ async fn an_email_is_sent_again_without_its_files() {
 }
 
 #[tokio::test]
-async fn what_has_yet_to_go_out_is_not_sent_again() {
+async fn scheduled_email_cannot_be_resent() {
     let world = World::start().await;
     let id = schedule(&world).await;
     let path = format!("/emails/{id}/resend");
     let refused = world.post(&path, "").await;
     assert_eq!((refused.status, refused.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"));
     assert_eq!(refused.json()["error"]["details"]["status"], "scheduled");
-    // What was taken back may be sent after all: then it goes at once.
+    // A cancelled email may be resent: then it is sent at once.
     assert_eq!(patch(&world, &id, json!({"cancel": true})).await.status, StatusCode::OK);
     let again = world.post(&path, "").await;
     assert_eq!(again.json()["status"], "sent", "{again:?}");
@@ -138,7 +138,7 @@ async fn what_has_yet_to_go_out_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn an_email_that_is_sent_again_has_its_own_unsubscribe_link() {
+async fn resent_email_has_its_own_unsubscribe_link() {
     let world = World::start().await;
     let more = json!({
         "category": "newsletter", "subject": "Leave: {{unsubscribe_url}}",
@@ -155,7 +155,7 @@ async fn an_email_that_is_sent_again_has_its_own_unsubscribe_link() {
     let (old, new) = (link(&first), link(&second));
     let shown = world.get(&format!("/emails/{second}")).await.json()["email"].clone();
     let raw = world.get(&format!("/emails/{second}/raw")).await;
-    let message = mail::contents::ParsedBody::parse(&raw.body);
+    let message = mail::parsed_body::ParsedBody::parse(&raw.body);
     let subject = mail::message::parse_header(&raw.body).unwrap().facts.subject;
     for (place, text) in [("subject", subject), ("html", message.html.unwrap()), ("text", message.text.unwrap())] {
         assert!(text.contains(&new) && !text.contains(&old), "{place}: {text}");

@@ -1,4 +1,4 @@
-//! Signing in and out, users and roles, and who may call what with a session.
+//! Sign-in and sign-out, users and roles, and the operations that a session can call.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::world::{Signed, World};
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use mail::credential::ApiKeyScope;
-use queue::people::UserService;
+use queue::users::UserService;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
@@ -26,7 +26,7 @@ async fn sign_in(world: &World, email: &str, password: &str) -> crate::world::An
 }
 
 #[tokio::test]
-async fn by_password() {
+async fn password_sign_in() {
     let world = World::start().await;
     let before = world.session(1).await;
     assert_eq!(set_password(&world, &before, "short", None).await, StatusCode::BAD_REQUEST);
@@ -47,7 +47,7 @@ async fn by_password() {
     assert_eq!(told["session"]["csrf_token"].as_str(), session.csrf.as_deref());
     assert_eq!(told["session"]["user"]["role"], "owner");
     assert_eq!(told["session"]["user"]["email"], "owner1@example.com");
-    // Another password ends the other sessions, and needs the one until now.
+    // A new password ends the other sessions, and requires the current one.
     assert_eq!(set_password(&world, &session, "another password", None).await, StatusCode::FORBIDDEN);
     let done = set_password(&world, &session, "another password", Some(PASSWORD)).await;
     assert_eq!(done, StatusCode::OK);
@@ -62,7 +62,7 @@ async fn by_password() {
 }
 
 #[tokio::test]
-async fn tries_are_counted() {
+async fn failed_sign_ins_are_counted() {
     let world = World::start().await;
     let mut statuses = Vec::new();
     for _ in 0..11 {
@@ -75,13 +75,13 @@ async fn tries_are_counted() {
     world.end().await;
 }
 
-/// What was mailed last: the path of the link in it.
+/// The path of the link in the last email.
 async fn mailed_link(world: &World) -> String {
     let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
     loop {
         let found = store::email::list(world.hall.store(), account.id, None, 1).await.unwrap();
         let Some(found) = found.first() else {
-            // It is mailed after the answer.
+            // The email is sent after the response.
             tokio::task::yield_now().await;
             continue;
         };
@@ -95,14 +95,14 @@ async fn mailed_link(world: &World) -> String {
 }
 
 #[tokio::test]
-async fn by_a_mailed_link_once() {
+async fn mailed_link_signs_in_once() {
     let world = linked_world().await;
     let asked = world.ask(Method::POST, "/auth/link", &json!({"email": "nobody@example.com"})).await;
     assert_eq!(asked.json(), json!({"ok": true}));
     let asked = world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
     assert_eq!((asked.status, asked.json()), (StatusCode::OK, json!({"ok": true})));
     let link = mailed_link(&world).await;
-    // Who only looks changes nothing.
+    // Opening the link changes nothing.
     for _ in 0..2 {
         let page = world.ask(Method::GET, &link, &Value::Null).await;
         assert!(page.headers["content-type"].to_str().unwrap().starts_with("text/html"));
@@ -122,7 +122,7 @@ async fn by_a_mailed_link_once() {
 }
 
 #[tokio::test]
-async fn a_link_is_old_after_a_while_and_a_browser_gets_a_page() {
+async fn expired_link_shows_a_page() {
     let world = linked_world().await;
     world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
     let link = mailed_link(&world).await;
@@ -145,7 +145,7 @@ async fn a_link_is_old_after_a_while_and_a_browser_gets_a_page() {
 }
 
 #[tokio::test]
-async fn without_a_sender_of_its_own_the_service_mails_no_links() {
+async fn no_links_without_a_service_sender() {
     let world = World::start().await;
     let asked = world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
     assert_eq!((asked.status, asked.code().as_str()), (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable"));
@@ -154,7 +154,7 @@ async fn without_a_sender_of_its_own_the_service_mails_no_links() {
 }
 
 #[tokio::test]
-async fn what_changes_something_needs_the_sessions_token() {
+async fn changes_need_the_csrf_token() {
     let world = World::start().await;
     let session = world.session(1).await;
     let other = {
@@ -178,14 +178,14 @@ async fn what_changes_something_needs_the_sessions_token() {
     }
     let made = world.browse(&session, Method::POST, "/api/api-keys", &key).await;
     assert_eq!(made.status, StatusCode::OK, "{}", made.json());
-    // The plain path is for keys; sending is for programs.
+    // The path without the browser prefix is for keys; sending is for programs.
     let plain = world.browse(&session, Method::GET, "/api-keys", &Value::Null).await;
     assert_eq!(plain.status, StatusCode::UNAUTHORIZED);
     let send = world.browse(&session, Method::POST, "/api/emails", &json!({})).await;
     assert_eq!(send.status, StatusCode::METHOD_NOT_ALLOWED);
     let health = world.browse(&session, Method::GET, "/api/healthz", &Value::Null).await;
     assert_eq!(health.status, StatusCode::NOT_FOUND);
-    // A session of one account shows nothing of another.
+    // A session cannot see another account.
     let id = made.json()["api_key"]["id"].as_str().unwrap().to_owned();
     let hidden = world.browse(&other, Method::GET, &format!("/api/api-keys/{id}"), &Value::Null).await;
     assert_eq!(hidden.status, StatusCode::NOT_FOUND);
@@ -193,13 +193,13 @@ async fn what_changes_something_needs_the_sessions_token() {
 }
 
 #[tokio::test]
-async fn sessions_slide_and_end() {
+async fn sessions_are_extended_and_expire() {
     const DAY: Duration = Duration::from_secs(24 * 3600);
     let world = World::start().await;
     let (used, unused) = (world.session(1).await, world.session(1).await);
     let status = async |session: &Signed| {
         let status = world.browse(session, Method::GET, "/auth/session", &Value::Null).await.status.as_u16();
-        // The session is extended behind the answer.
+        // The session is extended after the response.
         while !world.room.is_idle() {
             tokio::task::yield_now().await;
         }
@@ -227,7 +227,7 @@ async fn sessions_slide_and_end() {
 }
 
 #[tokio::test]
-async fn owners_invite_and_remove_and_one_stays() {
+async fn owners_invite_and_remove_but_one_remains() {
     let world = linked_world().await;
     let owner = world.session(1).await;
     let invited = world.browse(&owner, Method::POST, "/users", &json!({"email": "member@example.net"})).await.json();
@@ -238,7 +238,7 @@ async fn owners_invite_and_remove_and_one_stays() {
     assert_eq!((again.status, again.code().as_str()), (StatusCode::CONFLICT, "conflict"));
     world.account(2, ApiKeyScope::Full).await;
 
-    // A member sees, and may not change who may come.
+    // A member can list users but not change them.
     let users = world.browse(&member, Method::GET, "/users", &Value::Null).await.json()["users"].clone();
     assert_eq!(users.as_array().unwrap().len(), 2);
     let id = |email: &str| {
@@ -252,7 +252,7 @@ async fn owners_invite_and_remove_and_one_stays() {
     }
     assert_eq!(world.browse(&member, Method::GET, "/api/api-keys", &Value::Null).await.status, StatusCode::OK);
 
-    // The last owner stays; with a second one the first may go.
+    // The last owner cannot be removed; with a second owner the first can.
     for (method, body) in [(Method::DELETE, Value::Null), (Method::PATCH, json!({"role": "member"}))] {
         assert_eq!(world.browse(&owner, method, &first, &body).await.code(), "conflict");
     }
@@ -293,14 +293,14 @@ async fn a_forgotten_password_is_replaced_after_a_mailed_link() {
     assert_eq!(done.json(), json!({"ok": true, "sessions_ended": 1}));
     let ended = world.browse(&stolen, Method::GET, "/auth/session", &Value::Null).await;
     assert_eq!(ended.status, StatusCode::UNAUTHORIZED);
-    // A quarter of an hour later it is a session like any other.
+    // After 15 minutes the session cannot set a password without the current one.
     world.hall.clock().advance(Duration::from_secs(15 * 60));
     assert!(late(set_password(&world, &session, "a third password", None).await));
     world.end().await;
 }
 
 #[tokio::test]
-async fn sessions_are_ended_by_their_user_alone() {
+async fn only_the_user_ends_their_sessions() {
     let world = World::start().await;
     let [own, other] = [world.session(1).await, world.session(1).await];
     let listed = world.browse(&own, Method::GET, "/auth/sessions", &Value::Null).await.json();
@@ -366,9 +366,9 @@ async fn the_operator_resets_a_user() {
     world.end().await;
 }
 
-/// Links that were mailed before a reset or a change of the password, to whoever reads the mailbox, sign nobody in.
+/// Links mailed before a password reset or change are invalid.
 #[tokio::test]
-async fn links_from_before_a_password_was_reset_or_changed_are_void() {
+async fn password_change_invalidates_links() {
     let world = linked_world().await;
     let people = UserService::from_intake(&world.hall);
     let address = "owner1@example.com".parse().unwrap();
@@ -396,7 +396,7 @@ async fn links_from_before_a_password_was_reset_or_changed_are_void() {
     world.end().await;
 }
 
-/// All that the service mailed, the newest first, once nothing goes on behind the answers.
+/// All emails of the service, newest first, once background work is done.
 async fn mailed(world: &World) -> Vec<String> {
     while !world.room.is_idle() {
         tokio::task::yield_now().await;
@@ -410,23 +410,23 @@ async fn mailed(world: &World) -> Vec<String> {
     texts
 }
 
-/// A key works on after the session that made it has ended: whoever owns the account hears of it.
+/// A key outlives the session that created it, so the account's owners are notified.
 #[tokio::test]
-async fn owners_are_told_of_a_new_key() {
+async fn owners_are_notified_of_a_new_key() {
     let world = linked_world().await;
     let session = world.session(1).await;
     let made = world.browse(&session, Method::POST, "/api/api-keys", &json!({"name": "x", "scope": "full"})).await;
     let id = made.json()["api_key"]["id"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned();
     let mails = mailed(&world).await;
     let [text] = mails.as_slice() else { panic!("{mails:?}") };
-    assert!(text.contains("An API key was made") && text.contains(&id), "{text}");
+    assert!(text.contains("An API key was created") && text.contains(&id), "{text}");
     assert!(text.contains("To: <owner1@example.com>"), "{text}");
     world.end().await;
 }
 
-/// The same of a second secret for a key that there was, and of another owner.
+/// Owners are also notified of a rotated secret and of a new owner.
 #[tokio::test]
-async fn owners_are_told_of_a_new_secret_and_of_another_owner() {
+async fn owners_are_notified_of_rotation_and_new_owners() {
     let world = linked_world().await;
     let session = world.session(1).await;
     let post = async |path: &str, body: Value| {
@@ -453,13 +453,13 @@ async fn owners_are_told_of_a_new_secret_and_of_another_owner() {
     post("/users", json!({"email": "second@example.net", "role": "owner"})).await;
     let member = post("/users", json!({"email": "third@example.net", "role": "member"})).await;
     let mails = mailed(&world).await;
-    assert_eq!(of(&mails, "Somebody was invited to be an owner", "owner1@example.com"), 1, "{mails:?}");
+    assert_eq!(of(&mails, "A user was invited to be an owner", "owner1@example.com"), 1, "{mails:?}");
     assert!(mails.iter().any(|text| text.contains("second@example.net was invited to be an owner")));
     let invited = store::user::list_invitations(world.hall.store(), "third@example.net", 1).await.unwrap();
     UserService::from_intake(&world.hall).accept_invitation(&invited[0]).await.unwrap();
     let path = format!("/users/{}", member["user"]["id"].as_str().unwrap());
     let changed = world.browse(&session, Method::PATCH, &path, &json!({"role": "owner"})).await;
     assert_eq!(changed.status, StatusCode::OK, "{}", changed.json());
-    assert_eq!(of(&mailed(&world).await, "Somebody was made an owner", "owner1@example.com"), 1);
+    assert_eq!(of(&mailed(&world).await, "A user was made an owner", "owner1@example.com"), 1);
     world.end().await;
 }

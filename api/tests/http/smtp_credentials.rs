@@ -1,15 +1,15 @@
-//! SMTP credentials over HTTP. (What the SMTP door makes of them: smtp/tests/credentials.rs.)
+//! SMTP credentials over HTTP. (smtp/tests/credentials.rs tests their use.)
 
 use std::time::Duration;
 
 use crate::world::World;
-use api::room::SubmissionEndpoint;
+use api::state::SubmissionEndpoint;
 use http::{Method, StatusCode};
 use mail::credential::SecretHash;
 use serde_json::json;
 
 #[tokio::test]
-async fn all_that_a_mail_client_needs_is_told_once() {
+async fn credential_response_has_client_settings() {
     let world = World::with(|options| {
         let (host, username) = ("smtp.example.test".to_owned(), "postrider".to_owned());
         options.submission = SubmissionEndpoint { host, port: 465, implicit_tls: true, username };

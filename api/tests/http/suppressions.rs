@@ -1,4 +1,4 @@
-//! Suppressions and opt-outs over HTTP: listed, added, removed, asked about, brought along, taken away.
+//! Suppressions and opt-outs over HTTP: list, add, remove, check, import, export.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn import(world: &World, csv: &str) -> Answered {
     world.send(request.body(Full::from(csv.to_owned())).unwrap()).await
 }
 
-/// What the service finds itself is written so.
+/// Records a suppression as the service does.
 async fn found(world: &World, email: &str, reason: SuppressionReason) {
     let tenant = world.tenant().await;
     let grounds =
@@ -37,7 +37,7 @@ fn emails(answer: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn one_is_added_seen_and_removed() {
+async fn suppression_is_added_shown_and_removed() {
     let world = World::start().await;
     let added =
         post(&world, "/suppressions", json!({"email": "Ada@Example.NET", "note": "asked by phone", "x": 1})).await;
@@ -53,7 +53,7 @@ async fn one_is_added_seen_and_removed() {
     );
     assert_eq!(added["warnings"].as_array().unwrap().len(), 1);
     let again = post(&world, "/suppressions", json!({"email": "ada@example.net"})).await.json();
-    assert_eq!(again["suppression"]["id"], one["id"], "it was there");
+    assert_eq!(again["suppression"]["id"], one["id"], "it existed already");
     for name in ["ADA@example.net", "ada%40example.net", one["id"].as_str().unwrap()] {
         assert_eq!(world.get(&format!("/suppressions/{name}")).await.json()["suppression"], *one);
     }
@@ -68,7 +68,7 @@ async fn one_is_added_seen_and_removed() {
 }
 
 #[tokio::test]
-async fn one_that_is_there_is_lengthened_or_left_and_that_is_said() {
+async fn existing_suppression_is_extended_with_a_warning() {
     let world = World::start().await;
     let add = async |more: Value| {
         let mut body = json!({"email": "Ada@example.net"});
@@ -84,7 +84,7 @@ async fn one_that_is_there_is_lengthened_or_left_and_that_is_said() {
         let told = add(json!({"expires_at": ends})).await;
         assert_eq!(told["suppression"]["expires_at"], until);
         assert_eq!(told["suppression"]["id"], first["suppression"]["id"]);
-        let words = if until.is_null() { "for good" } else { later };
+        let words = if until.is_null() { "permanently" } else { later };
         assert!(told["warnings"][0].as_str().unwrap().contains(words), "{told}");
     }
     let noted = add(json!({"note": "by phone"})).await;
@@ -92,13 +92,13 @@ async fn one_that_is_there_is_lengthened_or_left_and_that_is_said() {
     let many = json!({"emails": ["ADA@example.net", "b@example.net"], "expires_at": later});
     let data = post(&world, "/suppressions", many).await.json()["data"].clone();
     assert_eq!((&data[0]["status"], &data[1]["status"]), (&json!("exists"), &json!("created")));
-    assert!(data[0]["warnings"][0].as_str().unwrap().contains("for good") && data[1].get("warnings").is_none());
+    assert!(data[0]["warnings"][0].as_str().unwrap().contains("permanently") && data[1].get("warnings").is_none());
     world.end().await;
 }
 
-/// What somebody does who has signed in is theirs, not a program's.
+/// A suppression by a signed-in user has the source `dashboard`, not `api`.
 #[tokio::test]
-async fn the_dashboard_says_that_it_was_the_dashboard() {
+async fn session_suppressions_have_source_dashboard() {
     let world = World::start().await;
     let session = world.session(1).await;
     let post = async |path: &str, body: Value| world.browse(&session, Method::POST, path, &body).await;
@@ -118,7 +118,7 @@ async fn the_dashboard_says_that_it_was_the_dashboard() {
 }
 
 #[tokio::test]
-async fn many_are_added_with_an_entry_each() {
+async fn bulk_add_returns_an_entry_for_each() {
     let world = World::start().await;
     let many = json!({"emails": ["a@example.net", "nobody", "@example.org", "A@example.net", 7], "expires_at": "2099-01-01T00:00:00Z"});
     let added = post(&world, "/suppressions", many).await.json();
@@ -152,7 +152,7 @@ async fn many_are_added_with_an_entry_each() {
 }
 
 #[tokio::test]
-async fn a_list_is_filtered_and_paged_and_shows_only_what_holds() {
+async fn list_is_filtered_paged_and_omits_expired() {
     let world = World::start().await;
     for n in 0..5 {
         found(&world, &format!("hard{n}@example.net"), SuppressionReason::HardBounce).await;
@@ -196,14 +196,14 @@ async fn a_list_is_filtered_and_paged_and_shows_only_what_holds() {
     }
     assert_eq!(world.get("/suppressions?cursor=xyz").await.code(), "invalid_cursor");
     world.hall.clock().advance(Duration::from_secs(24 * 3600));
-    assert_eq!(emails(&world.get("/suppressions").await.json()).len(), 6, "soft ones have ended");
+    assert_eq!(emails(&world.get("/suppressions").await.json()).len(), 6, "soft-bounce suppressions have expired");
     assert!(emails(&world.get("/suppressions?email=soft1@example.net").await.json()).is_empty());
     assert_eq!(world.get("/suppressions/soft1@example.net").await.status, StatusCode::NOT_FOUND);
     world.end().await;
 }
 
 #[tokio::test]
-async fn a_complaint_is_only_removed_by_force() {
+async fn complaint_removal_needs_force() {
     let world = World::start().await;
     found(&world, "angry@example.net", SuppressionReason::Complaint).await;
     let refused = call(&world, Method::DELETE, "/suppressions/angry@example.net").await;
@@ -216,7 +216,7 @@ async fn a_complaint_is_only_removed_by_force() {
 }
 
 #[tokio::test]
-async fn asking_tells_what_a_send_would_meet() {
+async fn check_returns_suppressions_and_opt_outs() {
     let world = World::start().await;
     found(&world, "soft@example.net", SuppressionReason::SoftBounce).await;
     post(&world, "/suppressions", json!({"email": "@example.org"})).await;
@@ -228,7 +228,7 @@ async fn asking_tells_what_a_send_would_meet() {
     assert_eq!(of("reason"), [json!("soft_bounce"), json!("manual"), Value::Null, Value::Null]);
     assert_eq!(of("categories"), [json!([]), json!([]), json!(["newsletter"]), json!([])]);
     assert!(data[0]["expires_at"].is_string() && data[1]["expires_at"].is_null());
-    // What is no address costs the others nothing.
+    // An invalid entry does not affect the others.
     let mixed = json!({"emails": ["nobody", "Soft@example.net"]});
     let data = post(&world, "/suppressions/check", mixed).await.json()["data"].clone();
     assert_eq!((&data[0]["email"], &data[0]["suppressed"]), (&json!("nobody"), &json!(false)));
@@ -241,14 +241,14 @@ async fn asking_tells_what_a_send_would_meet() {
     world.end().await;
 }
 
-/// No cell of an export begins a formula, whoever wrote it; and an import reads back what was meant.
+/// No exported cell starts a formula, and an import restores the original text.
 #[tokio::test]
-async fn exports_are_text_to_a_spreadsheet() {
+async fn exports_contain_no_formulas() {
     let world = World::start().await;
     let formulas = ["=cmd", "+1", "-1", "@SUM(A1)"];
     for (number, note) in formulas.iter().enumerate() {
         let body = json!({"email": format!("{}{number}@example.net", &note[..1]), "note": note});
-        // A local part does not begin with `@`.
+        // A local part cannot begin with `@`.
         let body = if number < 3 { body } else { json!({"email": format!("{number}@example.net"), "note": note}) };
         let made = post(&world, "/suppressions", body).await;
         assert!(made.status.is_success(), "{made:?}");
@@ -263,7 +263,7 @@ async fn exports_are_text_to_a_spreadsheet() {
     }
     assert!(text.contains(",'=0@example.net,") && text.contains(",'+1@example.net,"), "{text}");
     let again = post(&world, "/suppressions/import", json!({"csv": text})).await.json()["import"].clone();
-    queue::import::process_open_imports(
+    queue::suppression_import::process_open_imports(
         &world.hall.suppressions(),
         Some(world.hall.storage_quotas()),
         &CancellationToken::new(),
@@ -287,7 +287,7 @@ async fn a_list_is_imported_in_the_background_and_exported_again() {
     assert_eq!((&begun["status"], &begun["counts"]["total"]), (&json!("queued"), &json!(1_301)));
     let path = format!("/suppressions/import/{}", begun["id"].as_str().unwrap());
     assert_eq!(world.get(&path).await.json()["import"]["status"], "queued");
-    queue::import::process_open_imports(
+    queue::suppression_import::process_open_imports(
         &world.hall.suppressions(),
         Some(world.hall.storage_quotas()),
         &CancellationToken::new(),
@@ -301,16 +301,16 @@ async fn a_list_is_imported_in_the_background_and_exported_again() {
     assert_eq!(world.get("/suppressions/a1@example.net").await.json()["suppression"]["reason"], "complaint");
     let exported = world.get("/suppressions/export?reason=hard_bounce").await;
     assert_eq!(exported.headers["content-type"], "text/csv; charset=utf-8");
-    assert!(!exported.headers.contains_key("content-length"), "made while it is read");
+    assert!(!exported.headers.contains_key("content-length"), "created while the list is read");
     let text = String::from_utf8(exported.body.to_vec()).unwrap();
     assert_eq!(text.lines().count(), 651);
     assert!(text.starts_with("id,email,reason,source,"), "{text}");
     let other = world.account(2, ApiKeyScope::Full).await;
     let theirs = World::get_as(&world, &other, "/suppressions/export").await;
     assert_eq!(String::from_utf8(theirs.body.to_vec()).unwrap().lines().count(), 1);
-    // It reads back as it was.
+    // The import restores the exported list.
     let again = post(&world, "/suppressions/import", json!({"csv": text})).await.json()["import"].clone();
-    queue::import::process_open_imports(
+    queue::suppression_import::process_open_imports(
         &world.hall.suppressions(),
         Some(world.hall.storage_quotas()),
         &CancellationToken::new(),
@@ -324,7 +324,7 @@ async fn a_list_is_imported_in_the_background_and_exported_again() {
 }
 
 #[tokio::test]
-async fn a_list_that_is_none_is_refused() {
+async fn invalid_list_is_refused() {
     let world = World::start().await;
     let none = import(&world, "name,phone\nAda,1").await;
     assert_eq!((none.status, none.code()), (StatusCode::BAD_REQUEST, "validation_error".into()));
@@ -338,7 +338,7 @@ async fn a_list_that_is_none_is_refused() {
     for _ in 0..10 {
         assert_eq!(import(&world, "a@example.net").await.status, StatusCode::OK);
     }
-    assert_eq!(import(&world, "a@example.net").await.code(), "conflict", "ten wait already");
+    assert_eq!(import(&world, "a@example.net").await.code(), "conflict", "ten imports are unfinished");
     for path in ["/suppressions/import/imp_x", "/suppressions/import/x"] {
         assert_eq!(world.get(path).await.status, StatusCode::NOT_FOUND);
     }
@@ -346,7 +346,7 @@ async fn a_list_that_is_none_is_refused() {
 }
 
 #[tokio::test]
-async fn opt_outs_are_made_listed_and_taken_back() {
+async fn opt_outs_are_created_listed_and_removed() {
     let world = World::start().await;
     let made = post(&world, "/category-opt-outs", json!({"email": "Ada@example.net", "category": "product"})).await;
     let one = made.json()["category_opt_out"].clone();
@@ -380,7 +380,7 @@ async fn opt_outs_are_made_listed_and_taken_back() {
 }
 
 #[tokio::test]
-async fn another_account_sees_nothing_of_it_and_a_sending_key_may_not() {
+async fn suppressions_are_isolated_and_need_a_full_key() {
     let world = World::start().await;
     let id = post(&world, "/suppressions", json!({"email": "a@example.net"})).await.json()["suppression"]["id"].clone();
     let other = world.account(2, ApiKeyScope::Full).await;

@@ -1,4 +1,4 @@
-//! Emails made from templates, over HTTP.
+//! Emails from templates over HTTP.
 
 use crate::world::{Answered, World};
 use http::StatusCode;
@@ -26,7 +26,7 @@ fn welcome() -> Value {
 }
 
 #[tokio::test]
-async fn a_template_gives_what_the_request_leaves_out() {
+async fn template_fills_missing_fields() {
     let world = World::start().await;
     publish(&world, welcome()).await;
     let variables = json!({"name": "B & C", "order": {"id": 7}});
@@ -63,7 +63,7 @@ fn text(answer: &Answered) -> String {
     String::from_utf8_lossy(&answer.body).into_owned()
 }
 
-/// Numbers stand in an email as they came, by every way that variables come, and are shown so again.
+/// Numbers keep their notation in emails and in responses, whichever way the variables are sent.
 #[tokio::test]
 async fn numbers_are_kept_to_the_digit() {
     const EXACT: &str = r#"{"price":19.90,"order":12345678901234567890123,"owed":-0,"list":[1.10]}"#;
@@ -94,7 +94,7 @@ async fn numbers_are_kept_to_the_digit() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_named() {
+async fn missing_variables_are_named() {
     let world = World::start().await;
     publish(&world, welcome()).await;
     let post = async |body: Value| world.post("/emails", body.to_string()).await;
@@ -111,7 +111,7 @@ async fn what_is_missing_is_named() {
     let draft = post(json!({"to": "b@example.net", "template": "draft"})).await;
     assert_eq!((draft.status, draft.code().as_str()), (StatusCode::NOT_FOUND, "not_found"));
     let message = draft.json()["error"]["message"].as_str().unwrap().to_owned();
-    assert!(message.starts_with("The template was never published"), "{message}");
+    assert!(message.starts_with("The template has no published version"), "{message}");
     let both = post(json!({"to": "b@example.net", "template": "welcome", "html": "<p>", "variables": {}})).await;
     assert!(both.json()["error"]["details"]["html"].is_string(), "{both:?}");
     let alone = post(json!({"to": "b@example.net", "variables": {}})).await;

@@ -1,4 +1,4 @@
-//! Templates over HTTP: their life from draft to version, what is refused and how, what a preview says.
+//! Templates over HTTP: from draft to version, errors, previews.
 
 use crate::world::{Answered, World};
 use bytes::Bytes;
@@ -67,7 +67,7 @@ async fn a_template_is_shown_as_the_contract_says() {
 }
 
 #[tokio::test]
-async fn a_life_from_draft_to_version_and_back() {
+async fn template_lifecycle() {
     let world = World::start().await;
     post(&world, "/templates", welcome()).await;
     let path = "/templates/welcome";
@@ -85,7 +85,7 @@ async fn a_life_from_draft_to_version_and_back() {
     assert_eq!((&changed["draft_version"], &changed["has_unpublished_changes"]), (&json!(2), &json!(true)));
     let late = patch(&world, path, change).await;
     assert_eq!((late.status, late.code().as_str()), (StatusCode::CONFLICT, "conflict"));
-    // What is published is as it was; taken back, the draft is what is published.
+    // The published version is unchanged; after a rollback the draft equals it.
     let version = world.get(&format!("{path}/versions/1")).await.json()["version"].clone();
     assert_eq!((&version["number"], &version["subject"]), (&json!(1), &json!("Hi {{name}}")));
     let back = json!({"html": welcome()["html"], "subject": "Hi {{name}}"});
@@ -99,7 +99,7 @@ async fn a_life_from_draft_to_version_and_back() {
     assert_eq!(third["version"]["number"], 3);
     assert_eq!(third["version"]["note"], "Rollback to version 1");
     assert_eq!(third["template"]["html"], welcome()["html"]);
-    // A draft with changes of its own is left alone.
+    // A draft with unpublished changes is not replaced.
     patch(&world, path, json!({"html": "mine"})).await;
     let fourth = post(&world, &format!("{path}/rollback"), json!({"version": 2, "note": "again"})).await.json();
     assert_eq!(
@@ -137,7 +137,7 @@ async fn names_and_aliases_are_taken_once() {
         assert_eq!((answer.status, answer.code().as_str()), (StatusCode::CONFLICT, "conflict"));
         assert_eq!(answer.json()["error"]["details"]["field"], field);
     }
-    // An alias is name enough; of two with neither, the field error is about the name.
+    // The alias also serves as name; with neither, the error is about the name.
     let other = post(&world, "/templates", json!({"alias": "other"})).await.json();
     assert_eq!(other["template"]["name"], "other");
     assert_eq!(patch(&world, "/templates/other", json!({"alias": "welcome"})).await.code(), "conflict");
@@ -145,7 +145,7 @@ async fn names_and_aliases_are_taken_once() {
     patch(&world, "/templates/other", json!({"alias": "another"})).await;
     assert_eq!(world.get("/templates/other").await.code(), "not_found");
     assert_eq!(world.get("/templates/another").await.status, StatusCode::OK);
-    // Copies find names of their own.
+    // Copies get generated names.
     for wanted in ["Welcome (copy)", "Welcome (copy 2)"] {
         let copy = world.post("/templates/welcome/duplicate", "").await.json()["template"].clone();
         assert_eq!((&copy["name"], &copy["alias"], &copy["status"]), (&json!(wanted), &Value::Null, &json!("draft")));
@@ -206,7 +206,7 @@ async fn bad_templates_are_told_by_field() {
     let made = post(&world, "/templates", json!({"name": "T", "colour": "red", "if_version": 1})).await.json();
     assert_eq!(made["warnings"].as_array().unwrap().len(), 2, "{made}");
     let id = made["template"]["id"].as_str().unwrap();
-    // There is nothing in it to publish; null takes a part away, but not the name.
+    // A template without a body cannot be published; null removes a field, but not the name.
     assert_eq!(post(&world, &format!("/templates/{id}/publish"), json!({})).await.code(), "validation_error");
     assert_eq!(post(&world, &format!("/templates/{id}/rollback"), json!({})).await.code(), "validation_error");
     assert_eq!(post(&world, &format!("/templates/{id}/rollback"), json!({"version": 1})).await.code(), "not_found");
@@ -252,7 +252,7 @@ async fn lists_are_filtered_and_paged() {
 }
 
 #[tokio::test]
-async fn a_preview_says_all_that_it_knows() {
+async fn preview_returns_warnings() {
     let world = World::start().await;
     post(&world, "/templates", welcome()).await;
     let path = "/templates/welcome/preview";
@@ -268,7 +268,7 @@ async fn a_preview_says_all_that_it_knows() {
     assert_eq!(preview["unused_variables"], json!(["more"]));
     assert_eq!(preview["size_bytes"], 35 + 8);
     assert!(preview["warnings"][0].as_str().unwrap().contains("Managed unsubscribe"), "{preview}");
-    // What is published is another rendering than the draft.
+    // The published version renders differently from the draft.
     post(&world, "/templates/welcome/publish", json!({})).await;
     patch(&world, "/templates/welcome", json!({"html": "{{{big}}}", "text": null, "variables": []})).await;
     let variables = json!({"big": "x".repeat(105_000)});
@@ -285,7 +285,7 @@ async fn a_preview_says_all_that_it_knows() {
 }
 
 #[tokio::test]
-async fn a_test_is_sent_as_an_email_is() {
+async fn test_send_is_a_regular_email() {
     let world = World::start().await;
     post(&world, "/templates", welcome()).await;
     let path = "/templates/welcome/test-send";
@@ -313,7 +313,7 @@ async fn a_test_is_sent_as_an_email_is() {
     world.end().await;
 }
 
-/// What is another account's is not found, and a sending key changes nothing.
+/// Another account's template is answered 404, and a sending key changes nothing.
 #[tokio::test]
 async fn tenants_and_scopes() {
     let world = World::start().await;
@@ -333,9 +333,9 @@ async fn tenants_and_scopes() {
     world.end().await;
 }
 
-/// Of many changes at the same time each counts, or is told that it does not.
+/// Each of many concurrent changes is applied or answered 409.
 #[tokio::test]
-async fn changes_at_the_same_time_do_not_lose_each_other() {
+async fn concurrent_changes_are_not_lost() {
     let world = World::start().await;
     post(&world, "/templates", welcome()).await;
     let guarded = (0..8).map(|n| {

@@ -1,4 +1,4 @@
-//! What happened to an email, as the store has it and as the door shows it.
+//! The events of an email, in the store and over HTTP.
 
 use crate::world::World;
 use http::StatusCode;
@@ -35,7 +35,7 @@ impl Story {
         self.accepted_at + SignedDuration::from_secs(seconds)
     }
 
-    /// A recipient is settled, with its attempt and its event.
+    /// Settles a recipient, with its attempt and its event.
     async fn settle(&self, index: u16, state: RecipientState, kind: EventKind, reply: SmtpReply) {
         let at = self.after(i64::from(index) + 1);
         let store = self.world.hall.store();
@@ -137,7 +137,7 @@ async fn events_are_paged_from_the_newest() {
         path = format!("{}/events?limit=2&cursor={cursor}", story.path);
     }
     assert_eq!(seen, [json!("c@example.net"), json!("b@example.net"), Value::Null]);
-    // A cursor of another list is told from one of this.
+    // A cursor of another list is refused.
     assert_eq!(story.world.get("/emails?cursor=AgAAAAE").await.code(), "invalid_cursor");
     story.world.end().await;
 }

@@ -1,12 +1,11 @@
-//! The door over TLS: HTTP/2 when the client can, HTTP/1.1 when not, a new certificate while it runs,
-//! a PROXY header before it.
+//! The API over TLS: HTTP/2 and HTTP/1.1, a certificate change at run time, and the PROXY header before TLS.
 
 use std::sync::Arc;
 
-use api::room::{ApiOptions, AppState};
+use api::state::{ApiOptions, AppState};
 use http_body_util::Empty;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use proxy::proxies::TrustedProxies;
+use proxy::trusted_proxies::TrustedProxies;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -16,7 +15,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
-/// A server's configuration with a certificate of its own, and a client's that trusts only that one.
+/// A server configuration with its own certificate, and a client configuration that trusts only that one.
 fn pair(alpn: &[&[u8]]) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
     let issued = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let certificate = issued.cert.der().clone();
@@ -67,7 +66,7 @@ async fn both_versions_and_a_new_certificate() {
 
     let (server, newer) = pair(&[b"http/1.1"]);
     give.send(server).unwrap();
-    assert!(connect(address, client).await.is_err(), "the old certificate is not shown any more");
+    assert!(connect(address, client).await.is_err(), "the old certificate is no longer used");
     let stream = connect(address, newer).await.unwrap();
     let (mut h1, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
@@ -106,9 +105,9 @@ async fn a_proxys_header_comes_before_tls() {
     serving.await.unwrap().unwrap();
 }
 
-/// A browser that has seen our own host over TLS never asks it without again; other hosts speak for themselves.
+/// HSTS is sent for the host of the base URL only, and only if this listener terminates TLS.
 #[tokio::test]
-async fn our_own_host_is_strict_where_tls_is_ours() {
+async fn hsts_is_sent_for_the_base_url_host() {
     let (server, client) = pair(&[b"http/1.1"]);
     let (_give, tls) = watch::channel(server);
     let hall = crate::world::hall(crate::world::store().await).await;

@@ -1,4 +1,4 @@
-//! The pixel and the links of tracked emails, over real HTTP: what is answered, and what is booked.
+//! The tracking pixel and links over HTTP: responses and recorded events.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use http::{Method, Request};
 use http_body_util::Full;
 use jiff::Timestamp;
 use mail::id::{AccountId, EmailId};
-use mail::link::{TokenKey, TokenPurpose};
 use mail::recipient::RecipientState;
+use mail::signed_token::{TokenKey, TokenPurpose};
 use mail::tracking::{TrackedLink, TrackingTarget, pixel_token};
 use serde_json::{Value, json};
 use store::engine::{Batch, CommitError};
@@ -16,7 +16,7 @@ use store::engine::{Batch, CommitError};
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
 const TARGET: &str = "https://shop.example/münze?a=1&b=2";
 
-/// A door, and an email that was delivered a minute ago.
+/// An API, and an email that was delivered a minute ago.
 struct Sent {
     world: World,
     of: TrackingTarget,
@@ -66,7 +66,7 @@ impl Sent {
         self.world.send(request.body(Full::default()).unwrap()).await
     }
 
-    /// What was booked, oldest first: kind, recipient and particulars.
+    /// The recorded events, oldest first: kind, recipient and detail.
     async fn events(&self) -> Vec<(String, Value, Value)> {
         let list = self.world.get(&format!("{}/events?limit=100", self.path)).await.json();
         let mut events: Vec<_> = list["events"]
@@ -89,15 +89,15 @@ impl Sent {
     }
 }
 
-/// A link of a message as it went out, by its path.
+/// The paths of tracked links in a sent message.
 fn paths_in(raw: &[u8], page: &str) -> Vec<String> {
-    let html = mail::contents::ParsedBody::parse(raw).html.unwrap();
+    let html = mail::parsed_body::ParsedBody::parse(raw).html.unwrap();
     let start = format!("\"{}{page}", crate::world::BASE_URL);
     html.split(&start).skip(1).map(|rest| format!("{page}{}", rest.split('"').next().unwrap())).collect()
 }
 
 #[tokio::test]
-async fn what_is_sent_is_tracked_as_its_domain_says_and_shown_as_it_was_written() {
+async fn tracking_follows_the_domain_settings() {
     let sent = Sent::to(&["ada@dest.example"]).await;
     let html = "<body><a href=\"https://shop.example/?a=1&amp;b=2\">x</a> <a href=\"mailto:a@b.example\">y</a></body>";
     let body = json!({"from": "a@example.com", "to": "ada@dest.example", "subject": "s", "html": html, "text": "https://shop.example/"});
@@ -139,7 +139,7 @@ async fn what_is_sent_is_tracked_as_its_domain_says_and_shown_as_it_was_written(
 }
 
 #[tokio::test]
-async fn a_pixel_is_a_picture_and_the_first_open_is_kept() {
+async fn pixel_records_the_first_open() {
     let sent = Sent::to(&["ada@dest.example"]).await;
     assert_eq!(sent.email().await["recipients"][0]["opened_at"], Value::Null);
     let answer = sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
@@ -155,7 +155,7 @@ async fn a_pixel_is_a_picture_and_the_first_open_is_kept() {
     }
     let opened_at = sent.email().await["recipients"][0]["opened_at"].clone();
     assert!(opened_at.is_string());
-    // Again at once: a picture, and nothing more is booked; after a minute it is another open.
+    // Again within a minute: the pixel, but no further event; after a minute it is another open.
     sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
     sent.later(61);
     sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
@@ -169,7 +169,7 @@ async fn a_pixel_is_a_picture_and_the_first_open_is_kept() {
 }
 
 #[tokio::test]
-async fn a_link_leads_where_it_led_and_the_first_click_is_kept() {
+async fn link_redirects_and_records_the_first_click() {
     let sent = Sent::to(&["ada@dest.example"]).await;
     let answer = sent.fetch(Method::GET, &sent.link(3), FIREFOX).await;
     assert_eq!((answer.status.as_u16(), answer.body.len()), (302, 0));
@@ -187,7 +187,7 @@ async fn a_link_leads_where_it_led_and_the_first_click_is_kept() {
 }
 
 #[tokio::test]
-async fn machines_are_flagged_and_open_nothing() {
+async fn bots_are_flagged_and_not_counted() {
     let sent = Sent::to(&["ada@dest.example"]).await;
     let answer = sent.fetch(Method::HEAD, &sent.link(0), FIREFOX).await;
     assert_eq!((answer.status.as_u16(), answer.body.len()), (302, 0));
@@ -205,7 +205,7 @@ async fn machines_are_flagged_and_open_nothing() {
     assert_eq!(flags, [("email.clicked".to_owned(), true, true), ("email.opened".to_owned(), true, true)]);
     let recipient = sent.email().await["recipients"][0].clone();
     assert_eq!((&recipient["opened_at"], &recipient["clicked_at"]), (&Value::Null, &Value::Null));
-    // A person's first is still a first.
+    // The first open by a person still counts as the first.
     sent.later(61);
     sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
     let (_, _, last) = sent.events().await.pop().unwrap();
@@ -214,7 +214,7 @@ async fn machines_are_flagged_and_open_nothing() {
 }
 
 #[tokio::test]
-async fn what_comes_with_the_delivery_is_a_machine() {
+async fn fetch_at_delivery_is_a_bot() {
     let sent = Sent::to(&["ada@dest.example"]).await;
     sent.deliver().await;
     for n in 0..3 {
@@ -227,7 +227,7 @@ async fn what_comes_with_the_delivery_is_a_machine() {
 }
 
 #[tokio::test]
-async fn of_several_recipients_nobody_can_tell_which() {
+async fn opens_of_several_recipients_are_ambiguous() {
     let sent = Sent::to(&["ada@dest.example", "bob@dest.example"]).await;
     for agent in [FIREFOX, "Thunderbird"] {
         sent.fetch(Method::GET, &sent.pixel(), agent).await;
@@ -242,10 +242,10 @@ async fn of_several_recipients_nobody_can_tell_which() {
 }
 
 #[tokio::test]
-async fn what_one_link_can_write_is_bounded() {
+async fn events_of_one_link_are_limited() {
     let sent = Sent::to(&["ada@dest.example", "bob@dest.example"]).await;
     let pixel = sent.pixel();
-    // Many visitors in one minute, at once.
+    // Many visitors within one minute.
     let visits = (0..200).map(|n| {
         let (sent, pixel) = (&sent, &pixel);
         async move { sent.fetch(Method::GET, pixel, &format!("agent {n}")).await.status }
@@ -258,7 +258,7 @@ async fn what_one_link_can_write_is_bounded() {
 }
 
 #[tokio::test]
-async fn what_we_did_not_sign_leads_nowhere() {
+async fn unsigned_links_are_404() {
     let sent = Sent::to(&["ada@dest.example"]).await;
     let key = sent.world.hall.link_key();
     let click = TrackedLink { target: sent.of, link: 0, url: TARGET.to_owned() };
@@ -273,7 +273,7 @@ async fn what_we_did_not_sign_leads_nowhere() {
         assert_eq!((answer.status.as_u16(), answer.headers.get("location")), (404, None), "{token}");
     }
     assert_eq!(sent.fetch(Method::GET, &format!("/o/{token}"), FIREFOX).await.code(), "not_found");
-    // A person gets a page.
+    // A browser gets a page.
     let request = Request::get("/c/nonsense").header("host", "t").header("accept", "text/html,*/*;q=0.8");
     let answer = sent.world.send(request.body(Full::default()).unwrap()).await;
     assert_eq!(
@@ -286,7 +286,7 @@ async fn what_we_did_not_sign_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn a_forgotten_email_still_answers_and_leaves_nothing() {
+async fn links_of_a_deleted_email_still_work() {
     let sent = Sent::to(&["ada@dest.example"]).await;
     sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
     let store = sent.world.hall.store();
@@ -295,7 +295,7 @@ async fn a_forgotten_email_still_answers_and_leaves_nothing() {
         store::email::purge(store, &mut batch, sent.of.account, &[sent.of.email]).await.unwrap();
         batch
     };
-    // What is opened while it is being forgotten is not left behind.
+    // An open that is recorded during the deletion leaves no row behind.
     let early = forget().await;
     sent.later(61);
     sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
@@ -311,7 +311,7 @@ async fn a_forgotten_email_still_answers_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_full_store_does_not_keep_readers_from_their_page() {
+async fn full_store_does_not_block_redirects() {
     let sent = Sent::to(&["ada@dest.example"]).await;
     sent.world.hall.store().close().await;
     assert_eq!(sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await.status, 200);

@@ -1,4 +1,4 @@
-//! Unsubscribe links over HTTP: a look changes nothing, a post does it once, and back again.
+//! Unsubscribe links over HTTP: GET changes nothing, POST unsubscribes once, and preferences.
 
 use crate::world::{Answered, BASE_URL, World};
 use http::{Method, Request, StatusCode};
@@ -12,7 +12,7 @@ async fn account(world: &World) -> AccountId {
     world.tenant().await.account().id
 }
 
-/// An email to Ada, and the path of its link.
+/// Sends an email to Ada, and returns the path of its unsubscribe link.
 async fn link(world: &World, category: Category) -> (EmailId, String) {
     let body = json!({"from": "Acme & Co <hi@example.com>", "to": "ada@example.net", "subject": "x", "text": "x"});
     let id: EmailId = world.post("/emails", body.to_string()).await.json()["id"].as_str().unwrap().parse().unwrap();
@@ -21,7 +21,7 @@ async fn link(world: &World, category: Category) -> (EmailId, String) {
     (id, url.strip_prefix(BASE_URL).unwrap().to_owned())
 }
 
-/// As a browser or a mail provider calls: without a key.
+/// A request of a browser or a mail provider, without a key.
 async fn call(world: &World, method: Method, path: &str, form: Option<(&str, &str)>) -> Answered {
     let mut request = Request::builder().method(method).uri(path).header("host", "test");
     if let Some((kind, _)) = form {
@@ -50,7 +50,7 @@ fn text(answer: &Answered) -> String {
 }
 
 #[tokio::test]
-async fn a_look_changes_nothing_and_shows_a_page_that_can_do_nothing_else() {
+async fn get_changes_nothing_and_has_a_strict_policy() {
     let world = World::start().await;
     let (id, path) = link(&world, Category::Newsletter).await;
     for method in [Method::GET, Method::HEAD, Method::GET] {
@@ -77,7 +77,7 @@ async fn a_look_changes_nothing_and_shows_a_page_that_can_do_nothing_else() {
 }
 
 #[tokio::test]
-async fn one_click_does_it_once_in_every_form_that_providers_send() {
+async fn one_click_unsubscribes_in_every_format() {
     let multipart = "--b\r\nContent-Disposition: form-data; name=\"List-Unsubscribe\"\r\n\r\nOne-Click\r\n--b--\r\n";
     for form in [
         Some((FORM, "List-Unsubscribe=One-Click")),
@@ -111,7 +111,7 @@ async fn one_click_does_it_once_in_every_form_that_providers_send() {
 }
 
 #[tokio::test]
-async fn the_link_of_a_transactional_email_is_about_everything() {
+async fn transactional_link_unsubscribes_from_all() {
     let world = World::start().await;
     let (id, path) = link(&world, Category::Transactional).await;
     call(&world, Method::POST, &path, None).await;
@@ -124,7 +124,7 @@ async fn the_link_of_a_transactional_email_is_about_everything() {
 }
 
 #[tokio::test]
-async fn what_is_ticked_counts_and_one_can_come_back() {
+async fn preferences_can_be_changed_back() {
     let world = World::start().await;
     let (_, path) = link(&world, Category::Product).await;
     let page = format!("{path}/preferences");
@@ -136,7 +136,7 @@ async fn what_is_ticked_counts_and_one_can_come_back() {
     assert!(text(&call(&world, Method::GET, &page, None).await).contains("name=\"nothing\" checked"));
     save("form=preferences&newsletter=on&product=on").await;
     assert_eq!(known(&world).await, (Value::Null, json!([])));
-    // A mail program that posts here, whyever, unticks nothing.
+    // A one-click POST to this path does not clear the preferences.
     let other = save("List-Unsubscribe=One-Click").await;
     assert_eq!(other.status, StatusCode::BAD_REQUEST);
     assert_eq!(known(&world).await, (Value::Null, json!([])));
@@ -144,7 +144,7 @@ async fn what_is_ticked_counts_and_one_can_come_back() {
 }
 
 #[tokio::test]
-async fn who_bounced_or_complained_does_not_come_back_by_the_page() {
+async fn bounced_address_cannot_resubscribe() {
     for reason in [SuppressionReason::HardBounce, SuppressionReason::Complaint] {
         let world = World::start().await;
         let (_, path) = link(&world, Category::Product).await;
@@ -163,7 +163,7 @@ async fn who_bounced_or_complained_does_not_come_back_by_the_page() {
 }
 
 #[tokio::test]
-async fn the_link_works_when_the_email_is_long_gone() {
+async fn link_works_after_the_email_was_deleted() {
     let world = World::start().await;
     let id = EmailId::new(world.hall.clock().now(), 7);
     let to = "ada@example.net".parse().unwrap();
@@ -176,7 +176,7 @@ async fn the_link_works_when_the_email_is_long_gone() {
 }
 
 #[tokio::test]
-async fn a_link_that_is_not_ours_is_a_plain_404() {
+async fn invalid_link_is_a_plain_404() {
     let world = World::start().await;
     let (_, path) = link(&world, Category::Product).await;
     let nobody = AccountId::new(world.hall.clock().now(), 99);

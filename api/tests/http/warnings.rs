@@ -1,8 +1,8 @@
-//! Unknown fields are ignored, and named in the `warnings` of the answer, whatever the operation.
+//! Unknown fields are ignored and listed in the `warnings` of the response, in every operation.
 
 use std::time::Duration;
 
-use api::call::Media;
+use api::handler::Media;
 use api::operations::{Operation, operation_table};
 use http::{Method, StatusCode};
 use mail::credential::ApiKeyScope;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::world::{BASE_URL, World};
 
-/// Makes what an operation is about, and gives its path.
+/// Creates the object that an operation needs, and returns the path.
 async fn path_of(world: &World, operation: &Operation) -> String {
     let letter = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
     let mut later = letter.clone();
@@ -66,7 +66,7 @@ async fn path_of(world: &World, operation: &Operation) -> String {
     }
     let made = world.post(path, body.to_string()).await.json();
     let id = made.pointer(noun).and_then(Value::as_str).unwrap();
-    // A draft again is only what was never published.
+    // Only a template that was never published can become a draft again.
     if path == "/templates" && operation.method != Method::PATCH {
         let published = world.post(&format!("/templates/{id}/publish"), "").await;
         assert_eq!(published.status, StatusCode::OK, "{published:?}");
@@ -74,22 +74,22 @@ async fn path_of(world: &World, operation: &Operation) -> String {
     operation.path.replace("{id}", id).replace("{id_or_alias}", id)
 }
 
-/// The document's example of a request, and one field more.
+/// Sends the document's example request with one additional field.
 #[tokio::test]
-async fn every_operation_tells_what_it_ignored() {
+async fn every_operation_reports_ignored_fields() {
     let document = api::openapi::document(&operation_table(), BASE_URL);
     let mut silent = Vec::new();
     let takes_json = |o: &&Operation| o.body_bytes_max.is_some() && o.media != Media::Form;
-    // What asks a provider of others is answered by them.
+    // This operation forwards its fields to a DNS provider, which answers.
     let by_us = |o: &&Operation| o.scope().is_some() && o.id != "apply_domain_dns";
     for operation in operation_table().iter().filter(takes_json).filter(by_us) {
         let method = operation.method.as_str().to_lowercase();
         let entry = &document["paths"][operation.path][&method];
         let mut body = entry["requestBody"]["content"]["application/json"]["example"].clone();
         body["colour"] = json!("blue");
-        // An email that nobody has sent.
+        // An email id that does not exist.
         body.as_object_mut().unwrap().remove("email_id");
-        // A world of its own: what the one makes is not in the way of the other.
+        // A new world for each operation, so that they do not affect each other.
         let world = World::start().await;
         let path = path_of(&world, operation).await;
         let answer = world.call(operation.method.clone(), &path, &body).await;
@@ -106,9 +106,9 @@ async fn every_operation_tells_what_it_ignored() {
     assert!(silent.is_empty(), "{silent:#?}");
 }
 
-/// What was meant to change something, and did not.
+/// Fields of other operations, which clients expect to have an effect.
 #[tokio::test]
-async fn fields_of_other_operations_are_told_of() {
+async fn fields_of_other_operations_are_reported() {
     let world = World::start().await;
     let letter = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
     let id = world.post("/emails", letter.to_string()).await.json()["id"].as_str().unwrap().to_owned();
@@ -122,7 +122,7 @@ async fn fields_of_other_operations_are_told_of() {
     let changed = world.call(Method::PATCH, &path, &change).await.json();
     assert_eq!(changed["warnings"].as_array().unwrap().len(), 2, "{changed}");
     assert_eq!(changed["api_key"]["scope"], "sending");
-    // What fails names them too: a field that is missed may stand there under a wrong name.
+    // Errors list ignored fields too: a missing field may have been sent under a wrong name.
     for (path, wrong) in
         [("/api-keys", json!({"names": "n", "scope": "full"})), ("/emails", json!({"too": "b@x.example"}))]
     {
@@ -131,7 +131,7 @@ async fn fields_of_other_operations_are_told_of() {
         let told = refused.json()["error"]["details"]["warnings"].to_string();
         assert!(told.contains("is not a known field and was ignored"), "{path}: {told}");
     }
-    // Where nothing was ignored, nothing is said.
+    // Without ignored fields there is no `warnings`.
     let quiet = world.call(Method::PATCH, &path, &json!({"name": "m"})).await.json();
     assert!(quiet.get("warnings").is_none(), "{quiet}");
     world.end().await;

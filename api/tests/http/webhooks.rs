@@ -1,4 +1,4 @@
-//! Webhooks over HTTP: endpoints, signed deliveries, their log, replay, and the stream of events.
+//! Webhooks over HTTP: endpoints, signed deliveries, their log, replays, and the event stream.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 
 use crate::world::World;
 
-/// What a receiver was sent.
+/// A received delivery.
 #[derive(Debug, Clone)]
 pub(crate) struct Received {
     headers: Vec<(String, String)>,
@@ -36,7 +36,7 @@ impl Received {
         serde_json::from_str(&self.body).unwrap()
     }
 
-    /// Whether it is signed with this secret, in both ways.
+    /// Returns whether the delivery has a valid signature of this secret in both formats.
     pub(crate) fn is_signed_with(&self, secret: &str) -> bool {
         let at: i64 = self.header("webhook-timestamp").parse().unwrap();
         let at = Timestamp::from_second(at).unwrap();
@@ -48,7 +48,7 @@ impl Received {
     }
 }
 
-/// A receiver that answers with one status after the other, the last one for ever.
+/// A receiver that answers with these statuses in turn, and the last one for ever.
 pub(crate) struct Receiver {
     address: SocketAddr,
     heard: mpsc::UnboundedReceiver<Received>,
@@ -124,7 +124,7 @@ impl World {
         sent.json()["id"].as_str().unwrap().to_owned()
     }
 
-    /// What a path gives, once it is as it is to be.
+    /// Polls a path until the response satisfies `holds`.
     async fn until(&self, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
         loop {
             let settled = self.hall.next_outcome();
@@ -168,7 +168,7 @@ async fn endpoints_are_made_changed_and_deleted() {
     assert_eq!((page["webhooks"].as_array().unwrap().len(), &page["has_more"]), (2, &json!(true)));
     let rest = world.get(&format!("/webhooks?cursor={}", page["next_cursor"].as_str().unwrap())).await.json();
     assert_eq!((rest["webhooks"].as_array().unwrap().len(), &rest["next_cursor"]), (2, &Value::Null));
-    // Another account's are not there.
+    // Another account gets 404.
     let other = world.account(2, ApiKeyScope::Full).await;
     assert_eq!(world.get_as(&other, &path).await.status, StatusCode::NOT_FOUND);
     assert_eq!(world.call_as(&other, Method::DELETE, &path, &json!({})).await.status, StatusCode::NOT_FOUND);
@@ -178,7 +178,7 @@ async fn endpoints_are_made_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_an_endpoint() {
+async fn invalid_endpoints_are_refused() {
     let world = World::start().await;
     for (body, field) in [
         (json!({}), "url"),
@@ -205,7 +205,7 @@ async fn what_cannot_be_an_endpoint() {
     }
     let one_more = world.post("/webhooks", json!({"url": "https://example.com/"}).to_string()).await;
     assert_eq!(one_more.status, StatusCode::CONFLICT);
-    // A session needs its token for more than reading.
+    // A session needs its CSRF token for everything but reading.
     let session = world.session(1).await;
     let listed = world.browse(&session, Method::GET, "/api/webhooks", &Value::Null).await;
     assert_eq!(listed.status, StatusCode::OK);
@@ -249,7 +249,7 @@ async fn an_event_is_posted_signed_logged_and_replayed() {
     let again = receiver.next().await;
     assert_eq!((again.header("webhook-id"), &again.body), (received.header("webhook-id"), &received.body));
     world.until(&one, |whole| whole["delivery"]["attempts_count"] == 2).await;
-    // Another account's are not there.
+    // Another account gets 404.
     let other = world.account(2, ApiKeyScope::Full).await;
     for path in [&path, &one] {
         assert_eq!(world.get_as(&other, path).await.status, StatusCode::NOT_FOUND);
@@ -258,7 +258,7 @@ async fn an_event_is_posted_signed_logged_and_replayed() {
 }
 
 #[tokio::test]
-async fn what_fails_is_tried_by_the_ladder_and_given_up() {
+async fn failed_delivery_follows_the_retry_schedule() {
     let world = World::working().await;
     let mut receiver = Receiver::start(&["500 No"]).await;
     let (id, _) = world.webhook(json!({"url": receiver.url()})).await;
@@ -289,14 +289,14 @@ async fn what_fails_is_tried_by_the_ladder_and_given_up() {
 }
 
 #[tokio::test]
-async fn who_asks_to_be_left_alone_is_as_far_as_the_ladder_reaches() {
+async fn retry_after_is_capped_by_the_schedule() {
     let world = World::working().await;
     let statuses = &["429 Slow\r\nretry-after: 60", "503 Slow\r\nretry-after: 86400", "500 No\r\nretry-after: 86400"];
     let mut receiver = Receiver::start(statuses).await;
     let (id, _) = world.webhook(json!({"url": receiver.url()})).await;
     world.letter().await;
     let path = format!("/webhooks/{id}/deliveries");
-    // Of what is left of the ladder, 30 + 120 + 120 s, no more is waited; for a plain failure, its own step.
+    // `Retry-After` is capped by the rest of the schedule, 30 + 120 + 120 s; a plain failure waits for its own step.
     for (n, least, most) in [(1, 60, 62), (2, 270, 272), (3, 120, 122)] {
         receiver.next().await;
         let found = world.until(&path, |page| page["deliveries"][0]["attempts_count"] == n).await;
@@ -312,7 +312,7 @@ async fn who_asks_to_be_left_alone_is_as_far_as_the_ladder_reaches() {
 }
 
 #[tokio::test]
-async fn who_fails_for_five_days_or_is_gone_is_disabled() {
+async fn endpoint_is_disabled_after_five_days_or_410() {
     let world = World::working().await;
     let mut gone = Receiver::start(&["410 Gone"]).await;
     let mut failing = Receiver::start(&["500 No"]).await;
@@ -352,9 +352,9 @@ async fn who_fails_for_five_days_or_is_gone_is_disabled() {
     world.end().await;
 }
 
-/// The owner's letter is in the commit that disables the endpoint: whoever starts next sends it, once.
+/// The owner's alert is in the commit that disables the endpoint, so that any process can send it, once.
 #[tokio::test]
-async fn a_letter_to_the_owner_survives_who_was_to_send_it() {
+async fn owner_alert_survives_a_crash() {
     let sandbox = "sandbox@example.com".parse().unwrap();
     let world = World::working_with(|parts| parts.sandbox_sender = Some(sandbox)).await;
     let mut gone = Receiver::start(&["410 Gone"]).await;
@@ -367,11 +367,11 @@ async fn a_letter_to_the_owner_survives_who_was_to_send_it() {
     let waiting = async || {
         let (mut count, now) = (0, world.hall.clock().now());
         for partition in 0..store::task::PARTITIONS {
-            count += store::owner_notice::list_due(store, partition, now, 9).await.unwrap().found.len();
+            count += store::owner_alert::list_due(store, partition, now, 9).await.unwrap().found.len();
         }
         count
     };
-    // Nobody sends it: the process that settled had died.
+    // It is not sent: the process that settled the delivery has died.
     assert_eq!(world.get(letters).await.json()["emails"], json!([]));
     assert_eq!(waiting().await, 1);
     world.hall.start_jobs();
@@ -391,7 +391,7 @@ async fn a_letter_to_the_owner_survives_who_was_to_send_it() {
 }
 
 #[tokio::test]
-async fn one_that_is_dead_delays_no_other() {
+async fn dead_endpoint_delays_no_other() {
     let world = World::working().await;
     let mut dead = Receiver::start(&["stall"]).await;
     let mut quick = Receiver::start(&["200 OK"]).await;
@@ -406,7 +406,7 @@ async fn one_that_is_dead_delays_no_other() {
 }
 
 #[tokio::test]
-async fn a_new_secret_signs_beside_the_old_one() {
+async fn both_secrets_sign_during_the_grace_period() {
     let world = World::working().await;
     let mut receiver = Receiver::start(&["200 OK"]).await;
     let (id, old) = world.webhook(json!({"url": receiver.url()})).await;
@@ -420,7 +420,7 @@ async fn a_new_secret_signs_beside_the_old_one() {
     world.letter().await;
     let received = receiver.next().await;
     assert!(!received.is_signed_with(&old) && received.is_signed_with(new), "{received:?}");
-    // Receivers take what is signed within five minutes of their own clock, which nobody moves.
+    // Receivers compare the timestamp with their own clock, so it must be the machine's, within five minutes.
     let signed_at: i64 = received.header("webhook-timestamp").parse().unwrap();
     assert!(signed_at.abs_diff(world.hall.clock().machine_now().as_second()) < 300, "{received:?}");
     let refused = world.post(&format!("/webhooks/{id}/rotate-secret"), r#"{"grace_hours": 999}"#).await;
@@ -429,7 +429,7 @@ async fn a_new_secret_signs_beside_the_old_one() {
 }
 
 #[tokio::test]
-async fn examples_are_sent_to_who_asks_for_them() {
+async fn test_events_are_sent_on_request() {
     let world = World::working().await;
     let mut receiver = Receiver::start(&["200 OK"]).await;
     let (id, secret) = world.webhook(json!({"url": receiver.url(), "events": ["email.bounced"]})).await;
@@ -454,7 +454,7 @@ async fn examples_are_sent_to_who_asks_for_them() {
 }
 
 #[tokio::test]
-async fn only_the_domains_asked_for() {
+async fn endpoint_filters_by_domain() {
     let world = World::working().await;
     let mut receiver = Receiver::start(&["200 OK"]).await;
     let domain = world.domain(world.tenant().await.account().id).await.id;
@@ -466,7 +466,7 @@ async fn only_the_domains_asked_for() {
     world.end().await;
 }
 
-/// An email comes in for an address.
+/// Receives an email for an address.
 async fn received_for(world: &World, address: &str) {
     let received = crate::received::arrive(world, 1, |one| one.rcpt_to = address.parse().unwrap()).await;
     let event = Event {
@@ -485,7 +485,7 @@ async fn received_for(world: &World, address: &str) {
 }
 
 #[tokio::test]
-async fn received_mail_goes_where_its_address_is_asked_for() {
+async fn endpoint_filters_by_inbound_address() {
     let world = World::working().await;
     let (mut support, mut rest) = (Receiver::start(&["200 OK"]).await, Receiver::start(&["200 OK"]).await);
     let addresses = json!(["Support@example.com", "support+*@example.com", "support@example.com"]);
@@ -508,10 +508,10 @@ async fn received_mail_goes_where_its_address_is_asked_for() {
     for _ in 0..4 {
         rest.next().await;
     }
-    // What is no received mail comes as ever.
+    // Other events are not affected.
     let email = world.letter().await;
     assert_eq!(support.next().await.json()["data"]["email_id"], email);
-    // And all of it again, once nothing is asked for.
+    // Without the filter all received email is sent again.
     let all = world.call(Method::PATCH, &path, &json!({"inbound_addresses": null})).await.json();
     assert_eq!(all["webhook"]["inbound_addresses"], json!([]));
     received_for(&world, "sales@example.com").await;
@@ -561,7 +561,7 @@ async fn the_stream_is_polled_without_gaps() {
     world.end().await;
 }
 
-/// Reads lines until one begins so.
+/// Reads lines until one has this prefix.
 async fn line(stream: &mut BufReader<TcpStream>, begins: &str) -> String {
     loop {
         let mut line = String::new();
@@ -603,13 +603,13 @@ async fn the_stream_is_followed_and_resumed() {
         let event: Value = serde_json::from_str(&line(&mut stream, "data: ").await).unwrap();
         assert_eq!(event["data"]["email_id"], email);
     }
-    // It ends when the door closes.
+    // The stream ends at shutdown.
     world.end().await;
     let mut rest = String::new();
     let _ = stream.read_to_string(&mut rest).await;
 }
 
-/// Everything up to the end of a stream, which the server ends.
+/// Reads to the end of a stream that the server ends.
 async fn rest(mut stream: BufReader<TcpStream>) -> String {
     let mut rest = String::new();
     loop {

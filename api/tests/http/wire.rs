@@ -1,14 +1,14 @@
-//! What a request may look like on the wire: types, encodings, depth, sizes, slow ones, many at once.
+//! Requests on the wire: media types, encodings, nesting, sizes, slow clients, concurrency.
 
 use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::world::{Answered, BASE_URL, World};
-use api::call::NoInput;
+use api::handler::NoInput;
 use api::operations::{operation, operation_table};
 use api::problem::Problem;
-use api::room::{ApiOptions, AppState};
+use api::state::{ApiOptions, AppState};
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
@@ -64,7 +64,7 @@ async fn compressed_bodies() {
     world.end().await;
 }
 
-/// 160 MB of spaces in 160 KB: more than any request may have.
+/// 160 MB of spaces in 160 KB: larger than any request may be.
 #[tokio::test]
 async fn a_bomb_is_too_large() {
     let world = World::start().await;
@@ -75,9 +75,9 @@ async fn a_bomb_is_too_large() {
     world.end().await;
 }
 
-/// `curl -d` says that everything is a form.
+/// `curl -d` sends a form media type for everything.
 #[tokio::test]
-async fn what_curl_sends_is_taken_and_no_body_needs_no_type() {
+async fn curl_form_type_is_accepted_for_json() {
     let world = World::start().await;
     const FORM: &str = "application/x-www-form-urlencoded";
     assert_eq!(world.post_with(&[("content-type", FORM)], MAIL).await.status, StatusCode::OK);
@@ -88,13 +88,13 @@ async fn what_curl_sends_is_taken_and_no_body_needs_no_type() {
     for kind in ["text/plain", "application/xml", "multipart/form-data; boundary=x", "application/json; charset=utf-16"]
     {
         assert_eq!(world.post_with(&[("content-type", kind)], MAIL).await.code(), "unsupported_media_type", "{kind}");
-        // Without a body there is nothing of that type: what is wrong is that there is none.
+        // Without a body the media type does not matter; the error is the missing body.
         assert_eq!(world.post_with(&[("content-type", kind)], "").await.code(), "invalid_json", "{kind}");
     }
     world.end().await;
 }
 
-/// Nested so deep that a parser that calls itself would overflow the stack.
+/// Nested so deep that a recursive parser would overflow the stack.
 #[tokio::test]
 async fn json_that_is_nested_too_deep() {
     let world = World::start().await;
@@ -121,7 +121,7 @@ async fn json_that_is_nested_too_deep() {
 }
 
 #[tokio::test]
-async fn a_head_too_large_is_told_in_our_words() {
+async fn large_header_section_gets_the_error_envelope() {
     let world = World::start().await;
     let long = world.request(Method::GET, "/emails").header("x-long", "a".repeat(33 << 10));
     let many = (0..120).fold(world.request(Method::GET, "/emails"), |r, n| r.header(format!("x-{n}"), "1"));
@@ -136,9 +136,9 @@ async fn a_head_too_large_is_told_in_our_words() {
     world.end().await;
 }
 
-/// hyper answers these by itself, with a bare head.
+/// hyper answers these by itself with a bare head.
 #[tokio::test]
-async fn what_never_becomes_a_request_is_told_so_in_our_words() {
+async fn protocol_errors_get_the_error_envelope() {
     let world = World::start().await;
     let long = format!("GET / HTTP/1.1\r\nHost: t\r\nX: {}\r\n\r\n", "a".repeat(100 << 10));
     let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: 1\r\n".repeat(300));
@@ -152,7 +152,7 @@ async fn what_never_becomes_a_request_is_told_so_in_our_words() {
         (&target, 431, "headers_too_large"),
     ] {
         let mut stream = TcpStream::connect(world.address).await.unwrap();
-        // The server may hang up before all is written.
+        // The server may close before everything is written.
         let _ = stream.write_all(request.as_bytes()).await;
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer).await;
@@ -167,7 +167,7 @@ async fn what_never_becomes_a_request_is_told_so_in_our_words() {
 }
 
 #[tokio::test]
-async fn a_connection_is_kept_for_further_requests_whatever_the_answers() {
+async fn connection_is_reused_after_errors() {
     let world = World::start().await;
     let stream = TcpStream::connect(world.address).await.unwrap();
     let (mut client, connection) =
@@ -188,7 +188,7 @@ async fn a_connection_is_kept_for_further_requests_whatever_the_answers() {
     world.end().await;
 }
 
-/// How many of its requests a connection has at work, at most.
+/// Number and maximum of concurrent requests of a connection.
 static AT_WORK: AtomicUsize = AtomicUsize::new(0);
 static AT_WORK_MAX: AtomicUsize = AtomicUsize::new(0);
 static BEGUN: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(0);
@@ -203,9 +203,9 @@ async fn slow(_: Arc<AppState>, _: NoInput) -> Result<api::openapi::OpenApiDocum
     Err(Problem::not_found("end"))
 }
 
-/// A client that begins requests and resets them (CVE-2023-44487) has no more at work than one that waits.
+/// A client that resets requests (CVE-2023-44487) causes no more concurrent work than one that waits.
 #[tokio::test]
-async fn resets_do_not_pile_up_work() {
+async fn resets_do_not_accumulate_work() {
     const STREAMS_MAX: usize = 100;
     let hall = crate::world::hall(crate::world::store().await).await;
     let mut table = operation_table();
@@ -227,7 +227,7 @@ async fn resets_do_not_pile_up_work() {
     for _ in 0..STREAMS_MAX {
         let asked = ask("/slow");
         BEGUN.acquire().await.unwrap().forget();
-        // The stream is reset; the handler works on.
+        // The stream is reset; the handler runs on.
         asked.abort();
     }
     assert_eq!(AT_WORK.load(Ordering::SeqCst), STREAMS_MAX);
@@ -236,7 +236,7 @@ async fn resets_do_not_pile_up_work() {
         tokio::task::yield_now().await;
     }
     further.iter().for_each(tokio::task::JoinHandle::abort);
-    // One place comes free: the next request is answered.
+    // A permit is free again: the next request is answered.
     RELEASE.add_permits(10 * STREAMS_MAX);
     assert_eq!(ask("/healthz").await.unwrap().unwrap().status(), StatusCode::OK);
     assert_eq!(AT_WORK_MAX.load(Ordering::SeqCst), STREAMS_MAX);

@@ -1,4 +1,4 @@
-//! What is said of a request, and shown of an email, in the right words.
+//! Error messages, warnings and views with their exact words.
 
 use std::time::Duration;
 
@@ -19,16 +19,16 @@ async fn send(world: &World, more: Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_so_that_it_can_be_mended() {
+async fn field_errors_say_how_to_fix_them() {
     let world = World::start().await;
     for (more, field, words) in [
-        (json!({"from": "a@example.com, b@example.com"}), "from", "an email has one author"),
-        (json!({"from": "a, b"}), "from", "an email has one author"),
+        (json!({"from": "a@example.com, b@example.com"}), "from", "must be a single address"),
+        (json!({"from": "a, b"}), "from", "must be a single address"),
         (json!({"from": ["a@example.com"]}), "from", "must be an address or an object"),
-        (json!({"to": "a@example.net; b@example.net"}), "to", "give several as a list"),
-        (json!({"to": ["a@example.net, b@example.net"]}), "to[0]", "give several as a list"),
+        (json!({"to": "a@example.net; b@example.net"}), "to", "use a list for several"),
+        (json!({"to": ["a@example.net, b@example.net"]}), "to[0]", "use a list for several"),
         (json!({"scheduled_at": "9999-12-31T23:59:59Z"}), "scheduled_at", "too far in the future"),
-        (json!({"scheduled_at": "9999-01-01T00:00:00Z"}), "scheduled_at", "must lie within a year"),
+        (json!({"scheduled_at": "9999-01-01T00:00:00Z"}), "scheduled_at", "must be within a year"),
         (json!({"scheduled_at": "tomorrow"}), "scheduled_at", "ISO 8601"),
     ] {
         let answer = world.post("/emails", mail(more.clone()).to_string()).await;
@@ -40,13 +40,13 @@ async fn what_is_wrong_is_said_so_that_it_can_be_mended() {
 }
 
 #[tokio::test]
-async fn who_needs_production_access_is_told_where_it_is_had() {
+async fn production_access_error_has_the_upgrade_url() {
     let world = World::start().await;
     world.change_account(|account| account.production = false).await;
     let refused = world.post("/emails", mail(json!({})).to_string()).await;
     assert_eq!((refused.status, refused.code().as_str()), (StatusCode::FORBIDDEN, "production_access_required"));
     let error = refused.json()["error"].clone();
-    // Nothing would answer there unless the operator says so.
+    // No upgrade page is configured.
     assert_eq!((error.get("upgrade_url"), &error["details"]["upgrade_url"]), (None, &Value::Null));
     world.end().await;
     let world = World::with(|options| options.upgrade_url = Some("/settings/billing".to_owned())).await;
@@ -58,7 +58,7 @@ async fn who_needs_production_access_is_told_where_it_is_had() {
     world.end().await;
 }
 
-/// A change of the account counts from the next email on, for whoever has come in before it as well.
+/// A change of the account applies to the next email, also for a tenant that was authenticated before.
 #[tokio::test]
 async fn a_suspended_account_sends_nothing_more() {
     let world = World::start().await;
@@ -73,9 +73,9 @@ async fn a_suspended_account_sends_nothing_more() {
     world.end().await;
 }
 
-/// A message that cannot be signed is not sent, and its idempotency key is free again.
+/// An email that cannot be signed is not accepted, and its idempotency key is released.
 #[tokio::test]
-async fn a_mail_server_that_fails_is_no_client_that_does() {
+async fn signing_failure_is_a_server_error() {
     let world = World::with_lost_keys().await;
     for _ in 0..2 {
         let request = world.request(Method::POST, "/emails").header("idempotency-key", "k");
@@ -91,7 +91,7 @@ async fn a_mail_server_that_fails_is_no_client_that_does() {
 }
 
 #[tokio::test]
-async fn header_fields_are_shown_as_they_were_given() {
+async fn header_fields_round_trip() {
     let world = World::start().await;
     let headers =
         json!({"X-Plain": "12", "X-Greeting": "Gr\u{fc}\u{df}e aus K\u{f6}ln, \u{20ac} und 日本語 ".repeat(5).trim()});
@@ -105,7 +105,7 @@ async fn header_fields_are_shown_as_they_were_given() {
 }
 
 #[tokio::test]
-async fn times_of_events_are_written_like_all_others() {
+async fn event_times_use_the_common_format() {
     let world = World::start().await;
     let at = world.hall.clock().now().round(jiff::Unit::Second).unwrap() + Duration::from_secs(3_600);
     let sent = send(&world, json!({"scheduled_at": at.to_string()})).await;
@@ -119,9 +119,9 @@ async fn times_of_events_are_written_like_all_others() {
     world.end().await;
 }
 
-/// Managed unsubscribe puts its own in the place of the customer's field, and says so.
+/// Managed unsubscribe replaces the customer's own header field, with a warning.
 #[tokio::test]
-async fn a_replaced_header_field_is_told_of() {
+async fn replaced_header_field_is_reported() {
     let world = World::start().await;
     let own = json!({"List-Unsubscribe": "<https://example.com/u>"});
     let told = |answer: &Value| answer["warnings"].to_string().contains("`headers.List-Unsubscribe` was replaced");
@@ -143,7 +143,7 @@ async fn a_replaced_header_field_is_told_of() {
 }
 
 #[tokio::test]
-async fn a_template_that_must_have_unsubscribe_says_that_it_keeps_it() {
+async fn mandatory_unsubscribe_is_reported() {
     let world = World::start().await;
     let template = |category: &str| json!({"alias": category, "subject": "s", "text": "t", "category": category, "unsubscribe_enabled": false});
     for (category, stays_on) in [("product", true), ("newsletter", true), ("transactional", false)] {
@@ -159,9 +159,9 @@ async fn a_template_that_must_have_unsubscribe_says_that_it_keeps_it() {
     world.end().await;
 }
 
-/// Of those that failed only those are counted as failed.
+/// Each recipient is counted in exactly one state.
 #[tokio::test]
-async fn each_recipient_is_counted_as_what_it_is() {
+async fn recipients_are_counted_by_state() {
     let world = World::start().await;
     world.post("/suppressions", json!({"email": "gone@example.net"}).to_string()).await;
     let counts = async |id: &Value| {

@@ -1,9 +1,9 @@
-//! A door on port 0 with a store in memory, and a small client.
+//! An API on port 0 with a store in memory, and a small client.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use api::room::{ApiOptions, AppState};
+use api::state::{ApiOptions, AppState};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -14,20 +14,20 @@ use mail::address::DomainName;
 use mail::classify::ReplyRules;
 use mail::credential::{API_KEY_PREFIX, ApiKey, ApiKeyScope, CredentialSecret, SecretHash};
 use mail::domain::{DeliverySettings, DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
+use mail::domain_setup::ServiceHosts;
 use mail::id::DomainId;
 use mail::id::{AccountId, ApiKeyId};
-use mail::setup::ServiceHosts;
 use mail::verp::VerpKey;
-use queue::accept::{DkimSigning, Intake, IntakeParts};
+use queue::client::http::{HttpClient, HttpClientSettings, UrlRules};
+use queue::client::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::clock::Clock;
-use queue::courier::http::{HttpClient, HttpClientSettings, UrlRules};
-use queue::courier::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
-use queue::people::UserService;
-use queue::plan::{MxRouter, RouterSettings};
-use queue::retry::RetrySchedule;
+use queue::intake::{DkimSigning, Intake, IntakeParts};
+use queue::retry_schedule::RetrySchedule;
+use queue::routing::{MxRouter, RouterSettings};
 use queue::smarthosts::Smarthosts;
+use queue::users::UserService;
 use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
 use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
 use serde_json::Value;
@@ -39,8 +39,8 @@ use crate::zone::NameServer;
 
 pub(crate) const BASE_URL: &str = "https://api.example.test";
 
-/// A store in memory; or, where `POSTGRES_SERVER` names one (`postgres://…:5432`), in a database made there, so
-/// that `tests/drills/postgres.py` can run the same tests on the other engine.
+/// A store in memory; or in a new database of the server in `POSTGRES_SERVER` (`postgres://…:5432`), so that
+/// `tests/drills/postgres.py` can run the same tests on that engine.
 pub(crate) async fn store() -> Store {
     let Ok(server) = std::env::var("POSTGRES_SERVER") else { return Store::memory() };
     let name = format!("api_{:016x}", Entropy::default().u64());
@@ -52,25 +52,25 @@ pub(crate) async fn store() -> Store {
     Store::connect(&PostgresOptions::new(format!("{server}/{name}"), "test")).await.unwrap()
 }
 
-/// A hall whose worker is paused: what is accepted stays.
+/// An intake whose worker is paused, so that accepted email stays in the queue.
 pub(crate) async fn hall(store: Store) -> Intake {
     hall_with(store, |_| {}).await
 }
 
-/// What domains need: this name server, which is the authority of all.
+/// Domain checks that use this name server as the authority of every zone.
 pub(crate) fn domains(server: SocketAddr, auto_verify: bool) -> DomainsParts {
-    let settings = dns::setup::DomainCheckSettings {
+    let settings = dns::domain_check::DomainCheckSettings {
         servers: vec![server],
         allow_private: true,
-        ..dns::setup::DomainCheckSettings::default()
+        ..dns::domain_check::DomainCheckSettings::default()
     };
     DomainsParts {
-        vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
-        inspector: dns::setup::DomainChecker::new(settings).unwrap(),
+        vault: Arc::new(dns::secrets::Vault::new(&[2; 32]).unwrap()),
+        inspector: dns::domain_check::DomainChecker::new(settings).unwrap(),
         publisher: provider::Publisher::new(
-            dns::lookup::Resolver::new(&dns::lookup::ResolverSettings {
+            dns::resolver::Resolver::new(&dns::resolver::ResolverSettings {
                 servers: vec![server],
-                ..dns::lookup::ResolverSettings::default()
+                ..dns::resolver::ResolverSettings::default()
             })
             .unwrap(),
             true,
@@ -94,9 +94,9 @@ async fn hall_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) ->
     let hostname: DomainName = "mx.example.test".parse().unwrap();
     let resolver = || {
         let servers = vec!["127.0.0.1:9".parse().unwrap()];
-        dns::lookup::Resolver::new(&dns::lookup::ResolverSettings {
+        dns::resolver::Resolver::new(&dns::resolver::ResolverSettings {
             servers,
-            ..dns::lookup::ResolverSettings::default()
+            ..dns::resolver::ResolverSettings::default()
         })
         .unwrap()
     };
@@ -117,7 +117,7 @@ async fn hall_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) ->
                 },
             )
             .unwrap(),
-            vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
+            vault: Arc::new(dns::secrets::Vault::new(&[2; 32]).unwrap()),
             retry_schedule: RETRY_SCHEDULE.to_vec(),
         },
         node: "test".to_owned(),
@@ -140,7 +140,7 @@ async fn hall_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) ->
         ready_max: 100,
         body_bytes_max: 1 << 20,
     };
-    let parts = (Worker::new(parts, settings), dns::seal::Vault::new(&[2; 32]).unwrap());
+    let parts = (Worker::new(parts, settings), dns::secrets::Vault::new(&[2; 32]).unwrap());
     let pool = dns::signing_pool::SigningPool::start(Some(1)).unwrap();
     let mut rest = IntakeParts {
         vault: Arc::new(parts.1),
@@ -149,7 +149,7 @@ async fn hall_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) ->
         sandbox_sender: None,
         message_bytes_max: 200 << 20,
         plans: mail::plan::Plans::default(),
-        link_key: mail::link::TokenKey::new([3; 32]),
+        link_key: mail::signed_token::TokenKey::new([3; 32]),
         rate_limit: false,
         domains: domains("127.0.0.1:9".parse().unwrap(), false),
     };
@@ -158,7 +158,7 @@ async fn hall_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) ->
     (Intake::new(Arc::clone(&parts.0), rest), parts.0)
 }
 
-/// The first account may send from it.
+/// The verified domain of the first account.
 pub(crate) const DOMAIN: &str = "example.com";
 
 fn domain(account: AccountId, now: Timestamp) -> SendingDomain {
@@ -197,7 +197,7 @@ pub(crate) struct World {
     serving: tokio::task::JoinHandle<std::io::Result<()>>,
 }
 
-/// Somebody who has signed in.
+/// The credentials of a signed-in session.
 #[derive(Debug, Clone)]
 pub(crate) struct Signed {
     pub(crate) cookie: String,
@@ -205,20 +205,19 @@ pub(crate) struct Signed {
 }
 
 impl Signed {
-    /// What an answer says.
+    /// The session of a sign-in response.
     pub(crate) fn of(answer: &Answered) -> Self {
         let cookie = answer.headers["set-cookie"].to_str().unwrap();
         let csrf = answer.json()["session"]["csrf_token"].as_str().unwrap().to_owned();
         Self { cookie: cookie.split(';').next().unwrap().to_owned(), csrf: Some(csrf) }
     }
 
-    /// What another site's page can make a browser send.
+    /// The session as a page of another site can use it: without the CSRF token.
     pub(crate) fn forged(&self) -> Self {
         Self { csrf: None, ..self.clone() }
     }
 }
 
-/// An answer.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) status: StatusCode,
@@ -248,12 +247,12 @@ impl World {
         world
     }
 
-    /// One whose worker works: what happens is told to webhooks. Mail stays.
+    /// A world whose worker dispatches webhooks. Email stays in the queue.
     pub(crate) async fn working() -> Self {
         Self::working_with(|_| {}).await
     }
 
-    /// The same, of a hall that is otherwise in something.
+    /// A working world with changed intake settings.
     pub(crate) async fn working_with(change: impl FnOnce(&mut IntakeParts)) -> Self {
         let (hall, worker) = hall_and_worker(store().await, change).await;
         worker.start();
@@ -262,19 +261,19 @@ impl World {
         world
     }
 
-    /// One of a hall that is otherwise in something. Nobody works in it.
+    /// A world with changed intake settings and a paused worker.
     pub(crate) async fn with_hall(change: impl FnOnce(&mut IntakeParts)) -> Self {
         Self::in_hall(hall_with(store().await, change).await).await
     }
 
-    /// One of this hall.
+    /// A world with this intake.
     pub(crate) async fn in_hall(hall: Intake) -> Self {
         let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
 
-    /// One whose domains are looked for at a name server of this text.
+    /// A world whose domain checks use a name server with this zone.
     pub(crate) async fn with_names(zone: &str) -> (Self, NameServer) {
         let names = NameServer::start(zone).await;
         let hall = hall_with(store().await, |parts| parts.domains = domains(names.address, false)).await;
@@ -283,7 +282,7 @@ impl World {
         (world, names)
     }
 
-    /// One whose domains are looked for at a name server of this text, and whose DNS providers are met so.
+    /// A world whose domain checks use this zone, and whose requests to DNS providers use these settings.
     pub(crate) async fn with_provider(
         zone: &str,
         template: Option<provider::DomainConnectTemplate>,
@@ -301,20 +300,20 @@ impl World {
         (world, names)
     }
 
-    /// One that sees the public DNS alone.
+    /// A world with the default domain checker, which queries public addresses only.
     pub(crate) async fn in_public() -> Self {
-        let settings = dns::setup::DomainCheckSettings {
+        let settings = dns::domain_check::DomainCheckSettings {
             servers: vec!["127.0.0.1:9".parse().unwrap()],
-            ..dns::setup::DomainCheckSettings::default()
+            ..dns::domain_check::DomainCheckSettings::default()
         };
-        let inspector = dns::setup::DomainChecker::new(settings).unwrap();
+        let inspector = dns::domain_check::DomainChecker::new(settings).unwrap();
         let hall = hall_with(store().await, |parts| parts.domains.inspector = inspector).await;
         let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
 
-    /// One whose domains verify themselves.
+    /// A world whose domains verify automatically.
     pub(crate) async fn trusting() -> Self {
         let hall = hall_with(store().await, |parts| parts.domains.auto_verify = true).await;
         let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
@@ -322,7 +321,7 @@ impl World {
         world
     }
 
-    /// One that signs, whose domains verify themselves.
+    /// A world that signs email, and whose domains verify automatically.
     pub(crate) async fn signing() -> Self {
         let hall = hall_with(store().await, |parts| {
             (parts.signing, parts.domains.auto_verify) = (DkimSigning::Messages, true);
@@ -333,7 +332,7 @@ impl World {
         world
     }
 
-    /// One that signs; but the first account's domain has keys that no vault opens.
+    /// A world that signs email; the first account's DKIM keys cannot be decrypted.
     pub(crate) async fn with_lost_keys() -> Self {
         let hall = hall_with(store().await, |parts| parts.signing = DkimSigning::Messages).await;
         let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
@@ -341,7 +340,7 @@ impl World {
         world
     }
 
-    /// Two doors in two processes' stead: they share the hall's store, and nothing of their own.
+    /// Two APIs with one store, as in two processes.
     pub(crate) async fn pair() -> [Self; 2] {
         let one = Self::start().await;
         let mut other = Self::of(one.hall.clone(), ApiOptions::new(BASE_URL)).await;
@@ -358,7 +357,7 @@ impl World {
         Self { address, hall, room, key: String::new(), stop, serving }
     }
 
-    /// Gives the account of this number a domain that is verified.
+    /// Creates a verified domain for the account of this number.
     pub(crate) async fn own(&self, number: u8, name: &str) -> SendingDomain {
         let email = format!("owner{number}@example.com");
         let account = store::account::find(self.hall.store(), &email).await.unwrap().unwrap().id;
@@ -372,13 +371,13 @@ impl World {
         owned
     }
 
-    /// An account's domain.
+    /// The first domain of an account.
     pub(crate) async fn domain(&self, account: AccountId) -> SendingDomain {
         let listed = store::domain::list(self.hall.store(), account, None, 1, |_| true).await.unwrap();
         listed.domains.into_iter().next().unwrap()
     }
 
-    /// An account with one key; the number makes both.
+    /// Creates an account with one key; both are derived from the number.
     pub(crate) async fn account(&self, number: u8, scope: ApiKeyScope) -> String {
         let secret = CredentialSecret::new(API_KEY_PREFIX, [number; 32]);
         let now = Timestamp::from_second(1_700_000_000).unwrap();
@@ -422,7 +421,7 @@ impl World {
             .header("authorization", format!("Bearer {}", self.key))
     }
 
-    /// Puts the first account on another plan.
+    /// Moves the first account to another plan.
     pub(crate) async fn on(self, plan: Plan) -> Self {
         self.change_account(|account| account.plan = plan).await;
         self
@@ -434,7 +433,7 @@ impl World {
         enrolment.change_account("owner1@example.com", change).await.unwrap();
     }
 
-    /// Who the key is.
+    /// The tenant of the world's key.
     pub(crate) async fn tenant(&self) -> store::access::Tenant {
         self.hall.authenticate_api_key(&self.key, None).await.unwrap()
     }
@@ -470,12 +469,12 @@ impl World {
         self.send(request.body(Full::new(body.into())).unwrap()).await
     }
 
-    /// Any call, with the world's key.
+    /// A request with the world's key.
     pub(crate) async fn call(&self, method: Method, path: &str, body: &Value) -> Answered {
         self.call_as(&self.key, method, path, body).await
     }
 
-    /// Any call, with this key.
+    /// A request with this key.
     pub(crate) async fn call_as(&self, key: &str, method: Method, path: &str, body: &Value) -> Answered {
         let request = Request::builder()
             .method(method)
@@ -485,7 +484,7 @@ impl World {
         self.send(request.body(Full::new(body.to_string().into())).unwrap()).await
     }
 
-    /// A call with a session; its token goes along when it has one.
+    /// A request with a session, and its CSRF token if it has one.
     pub(crate) async fn browse(&self, session: &Signed, method: Method, path: &str, body: &Value) -> Answered {
         let mut request = Request::builder()
             .method(method)
@@ -498,7 +497,7 @@ impl World {
         self.send(request.body(Full::new(body.to_string().into())).unwrap()).await
     }
 
-    /// A list in CSV that the owner hands in.
+    /// A CSV upload by the owner.
     pub(crate) async fn browse_csv(&self, session: &Signed, path: &str, list: &str) -> Answered {
         let request = Request::post(path)
             .header("host", "test")
@@ -508,13 +507,13 @@ impl World {
         self.send(request.body(Full::new(list.to_owned().into())).unwrap()).await
     }
 
-    /// A call with nothing.
+    /// A request without credentials.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: &Value) -> Answered {
         let request = Request::builder().method(method).uri(path).header("host", "test");
         self.send(request.body(Full::new(body.to_string().into())).unwrap()).await
     }
 
-    /// A session of the owner of the account of this number.
+    /// A new session of the owner of this account.
     pub(crate) async fn session(&self, number: u8) -> Signed {
         let people = UserService::from_intake(&self.hall);
         let email = format!("owner{number}@example.com").parse().unwrap();
@@ -523,7 +522,7 @@ impl World {
         Signed { cookie: api::auth::cookie::cookie_pair(&token), csrf: Some(token.csrf()) }
     }
 
-    /// Stops the door; it must end by itself.
+    /// Stops the API and waits until it ends.
     pub(crate) async fn end(self) {
         self.stop.cancel();
         self.serving.await.unwrap().unwrap();

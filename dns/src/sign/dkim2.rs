@@ -1,22 +1,25 @@
-//! DKIM2 (draft-ietf-dkim-dkim2-spec), as who sends a message first writes it: what the message is, said once, and
-//! for which transaction this copy of it is meant, said for each.
+//! Signs messages with DKIM2 (draft-ietf-dkim-dkim2-spec) as the first sender of a message.
 //!
 //! ```text
-//! accepted     message ─► [hashes of its header and its body] ─► Message-Instance
-//! transaction  Message-Instance · MAIL FROM · RCPT TO · time ─► [one key] ─► DKIM2-Signature
+//! accepted     message ─► hashes of its header and its body ─► Message-Instance
+//! transaction  Message-Instance · MAIL FROM · RCPT TO · time ─► one key ─► DKIM2-Signature
 //! ```
 //!
-//! The signature covers the two fields and nothing else, so a transaction costs the same for a message of any
-//! size, and needs none of its bytes. Keys and their records are those of DKIM (draft-04 3).
+//! The `Message-Instance` field has the hashes of the message. The `DKIM2-Signature` field is written for each
+//! transaction. The signature covers these two fields only, so its cost does not depend on the size of the message,
+//! whose bytes are not needed. Keys and their records are those of DKIM (draft-04 3).
 //!
-//! Drafts change. What is written here is what draft-04 and its successors up to -08 read alike: the first
-//! signature of a message, SHA-256, one key. Several keys are another matter in each, so one signs: Ed25519 where its
-//! record is published, which all verifiers must know (draft-04 3), and costs far less than RSA. The drafts leave
-//! different fields out of the header's hash: a message that has one of those is not signed. Nor is one
-//! that was signed before it came here: whoever signs next must have verified all before, and keep custody of it.
+//! The drafts still change. This code writes what draft-04 and its successors up to -08 have in common:
 //!
-//! As in [`super`], mail-auth's keys sign, and the forms are our own: its signer wants the message in one piece,
-//! and asks the machine for the time.
+//! - The first signature of a message, with SHA-256 and one key, because each draft treats several keys differently.
+//!   The key is Ed25519 if its record is published: all verifiers must support it (draft-04 3), and it is much cheaper
+//!   than RSA.
+//! - The drafts exclude different fields from the header's hash, so a message with one of those fields is not signed.
+//! - A message that already has a DKIM2 signature is not signed. The next signer must have verified all previous
+//!   signatures and continue the chain of custody.
+//!
+//! As in [`super`], mail-auth computes the signatures, but canonicalization and fields are written here: its signer
+//! needs the message in one piece and reads the system clock.
 
 use aws_lc_rs::digest;
 use base64::Engine as _;
@@ -26,15 +29,15 @@ use mail::address::Address;
 use mail_auth::common::crypto::SigningKey as _;
 
 use super::{RawField, SignError, Signer, SplitMessage, field_end, fold_value, split_message};
-use crate::relax::canonicalize_field;
+use crate::canonicalization::canonicalize_field;
 
-/// The name of the field that says what the message is.
+/// The name of the field with the hashes of the message.
 const INSTANCE_FIELD: &str = "Message-Instance";
-/// Bytes of a signature's field: RSA's has some 700.
+/// Size of a signature field: RSA's has some 700 bytes.
 const SIGNATURE_BYTES: usize = 768;
 
-/// The `Message-Instance` line to put before a message that is sent for the first time, ending in CRLF; none for a
-/// message that is not to be signed. `chunks` as for [`Signer::sign`].
+/// Returns the `Message-Instance` line to prepend to a message that is sent for the first time, ending in CRLF. `None`
+/// if the message must not be signed. `chunks` as for [`Signer::sign`].
 ///
 /// # Errors
 /// [`SignError::Malformed`].
@@ -45,7 +48,7 @@ pub fn message_instance(chunks: &[&[u8]]) -> Result<Option<Vec<u8>>, SignError> 
     Ok(Some(format!("{INSTANCE_FIELD}: m=1;\r\n\th=sha256:{header}:\r\n\t{body};\r\n").into_bytes()))
 }
 
-/// How many bytes of a message are the [`instance`] that was put before it.
+/// The length of the [`message_instance`] line at the start of a message; `None` if there is none.
 #[must_use]
 pub fn instance_length(message: &[u8]) -> Option<usize> {
     let rest = message.strip_prefix(INSTANCE_FIELD.as_bytes())?;
@@ -53,8 +56,8 @@ pub fn instance_length(message: &[u8]) -> Option<usize> {
 }
 
 impl Signer {
-    /// The `DKIM2-Signature` lines to put before a message and its [`instance`], for a transaction from `sender`
-    /// (none is the null path) to `recipient`, and no other.
+    /// Returns the `DKIM2-Signature` lines to prepend to a message and its [`message_instance`]. They are valid only
+    /// for the transaction from `sender` (`None` is the null reverse path) to `recipient`.
     ///
     /// # Errors
     /// [`SignError::Failed`].
@@ -64,7 +67,7 @@ impl Signer {
         (sender, recipient): (Option<&Address>, &Address),
         now: Timestamp,
     ) -> Result<Vec<u8>, SignError> {
-        // Ed25519 stands behind RSA.
+        // The last key is the Ed25519 one if there are two.
         let (selector, key) = self.keys.last().ok_or(SignError::Failed)?;
         let (time, domain, algorithm) = (now.as_second().max(0), &self.domain, key.algorithm().name());
         let mut lines = Vec::with_capacity(SIGNATURE_BYTES);
@@ -74,7 +77,7 @@ impl Signer {
         lines.extend_from_slice(b";\r\n\trt=");
         fold_value(encode_path(Some(recipient)).as_bytes(), &mut lines);
         lines.extend_from_slice(format!(";\r\n\ts={selector}:{algorithm}:").as_bytes());
-        // Signed is the field with an empty value (draft-04 9.6).
+        // The field is signed with an empty value (draft-04 9.6).
         let mut input = Vec::with_capacity(SIGNATURE_BYTES);
         canonicalize_compact(instance, b"\r\n", &mut input);
         canonicalize_compact(&lines, b";\r\n", &mut input);
@@ -86,12 +89,12 @@ impl Signer {
     }
 }
 
-/// A path as the envelope has it (draft-04 8.5, 8.6): with its brackets, in Base64.
+/// A path as in the envelope (draft-04 8.5, 8.6), with its brackets, in base64.
 fn encode_path(address: Option<&Address>) -> String {
     BASE64.encode(address.map_or_else(|| "<>".to_owned(), |address| format!("<{address}>")))
 }
 
-/// The form in which a field is signed (draft-04 9.6): the name in small letters, and no blanks anywhere.
+/// The canonical form of a field (draft-04 9.6): the name in lower case, and no blanks.
 fn canonicalize_compact(field: &[u8], end: &[u8], out: &mut Vec<u8>) {
     let (name, value) = field.split_at(memchr::memchr(b':', field).unwrap_or(field.len()));
     out.extend(name.iter().map(u8::to_ascii_lowercase));
@@ -99,8 +102,8 @@ fn canonicalize_compact(field: &[u8], end: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(end);
 }
 
-/// The hash of the header (draft-04 6.2): fields by name, those of one name from the last to the first, relaxed. None
-/// when it is not for us to sign.
+/// The hash of the header (draft-04 6.2): fields sorted by name, those of one name from the last to the first, in the
+/// relaxed form. `None` if the message must not be signed.
 fn header_hash(fields: &[RawField<'_>]) -> Option<digest::Digest> {
     let mut signed = Vec::with_capacity(fields.len());
     for (name, value) in fields.iter().rev() {
@@ -112,7 +115,7 @@ fn header_hash(fields: &[RawField<'_>]) -> Option<digest::Digest> {
             _ => signed.push((name, *value)),
         }
     }
-    // Stable.
+    // The sort is stable, so fields of one name stay in reverse order.
     signed.sort_by(|(a, _), (b, _)| a.cmp(b));
     let mut hash = digest::Context::new(&digest::SHA256);
     let mut relaxed = Vec::new();
@@ -124,7 +127,7 @@ fn header_hash(fields: &[RawField<'_>]) -> Option<digest::Digest> {
     Some(hash.finish())
 }
 
-/// Traces, and signatures of other kinds: what is put on a message on its way (draft-04 6.2).
+/// Trace fields and other signatures, which are added in transit (draft-04 6.2).
 fn is_excluded_field(name: &str) -> bool {
     matches!(
         name,
@@ -139,7 +142,7 @@ fn is_excluded_field(name: &str) -> bool {
     ) || name.starts_with("x-")
 }
 
-/// Signed by draft-04, and left out by -08.
+/// Fields that draft-04 signs and -08 excludes.
 fn is_draft_dependent_field(name: &str) -> bool {
     matches!(
         name,
@@ -152,7 +155,7 @@ fn is_draft_dependent_field(name: &str) -> bool {
     ) || name.starts_with("received-")
 }
 
-/// The hash of the body (draft-04 6.1): as it is, with one CRLF for all line ends behind it.
+/// The hash of the body (draft-04 6.1): unchanged, with exactly one CRLF at its end.
 fn body_hash(message: &SplitMessage<'_>) -> digest::Digest {
     let mut pieces = vec![message.body_start];
     pieces.extend_from_slice(message.body_rest);

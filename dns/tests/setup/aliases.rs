@@ -1,9 +1,9 @@
-//! Return path, tracking host and MX: aliases and hosts.
+//! Checks of the return path, the tracking host and the MX: CNAME and MX records.
 
-use dns::setup::{RecordData, RecordObservation, RecordSet, apply_rules};
+use dns::domain_check::{RecordData, RecordObservation, RecordSet, apply_rules};
 use jiff::Timestamp;
-use mail::setup::RecordPurpose;
-use mail::setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
+use mail::domain_setup::RecordPurpose;
+use mail::domain_setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
 
 use crate::world::{look, record, table};
 
@@ -35,17 +35,17 @@ async fn an_alias_that_leads_elsewhere() {
         RecordPurpose::ReturnPath,
         &[
             ("", Missing, "There is no CNAME record at rp.example.com."),
-            ("rp.example.com CNAME other.example.", Mismatch, "leads to other.example, not to rp.service"),
-            ("rp.example.com CNAME rp.example.com.", Mismatch, "leads to itself"),
+            ("rp.example.com CNAME other.example.", Mismatch, "points to other.example, not to rp.service"),
+            ("rp.example.com CNAME rp.example.com.", Mismatch, "points to itself"),
             (
                 "rp.example.com CNAME rp.service.example.example.com.",
                 Mismatch,
-                "with a dot at its end, \"rp.service.example.\"",
+                "with a trailing dot, \"rp.service.example.\"",
             ),
         ],
     )
     .await;
-    // A server that lets one publish two.
+    // Some servers permit two CNAME records.
     let hosts = ["a.example", "rp.service.example"].map(|host| RecordData::Alias(host.to_owned()));
     let answers = RecordObservation::from_records(Ok(RecordSet { aliases: Vec::new(), data: hosts.into() }));
     let finding = apply_rules("example.com", &record(RecordPurpose::ReturnPath), &answers, Timestamp::UNIX_EPOCH);
@@ -59,13 +59,13 @@ async fn another_type_where_an_alias_is_wanted() {
         RecordPurpose::ReturnPath,
         &[
             ("rp.example.com TXT \"rp.service.example.\"", Conflict, "published at rp.example.com as a TXT"),
-            ("rp.example.com TXT \"v=spf1 -all\"", Conflict, "of the type TXT, and a CNAME is wanted"),
-            ("rp.example.com MX 10 mx.example.com.", Conflict, "of the type MX, and"),
-            ("rp.example.com A 192.0.2.9", Conflict, "switch off its proxy"),
+            ("rp.example.com TXT \"v=spf1 -all\"", Conflict, "of type TXT, but a CNAME is required"),
+            ("rp.example.com MX 10 mx.example.com.", Conflict, "of type MX, but"),
+            ("rp.example.com A 192.0.2.9", Conflict, "turn off its proxy"),
             (
                 "rp.example.com A 192.0.2.9\nrp.example.com AAAA 2001:db8::1\nrp.example.com MX 1 a.example.",
                 Conflict,
-                "of the type A, AAAA and MX",
+                "of type A, AAAA and MX",
             ),
         ],
     )
@@ -79,14 +79,14 @@ async fn a_wildcard_that_answers_instead() {
     table(
         RecordPurpose::ReturnPath,
         &[
-            ("*.example.com CNAME shop.example.", Missing, "is a wildcard (*.example.com)"),
-            ("*.example.com A 192.0.2.9", Missing, "is a wildcard (*.example.com)"),
-            ("*.example.com TXT \"hello\"", Missing, "is a wildcard (*.example.com)"),
-            // One of its own beside the wildcard.
+            ("*.example.com CNAME shop.example.", Missing, "from a wildcard (*.example.com)"),
+            ("*.example.com A 192.0.2.9", Missing, "from a wildcard (*.example.com)"),
+            ("*.example.com TXT \"hello\"", Missing, "from a wildcard (*.example.com)"),
+            // The name has its own record next to the wildcard.
             (
                 "*.example.com CNAME shop.example.\nrp.example.com CNAME blog.example.",
                 Mismatch,
-                "leads to blog.example",
+                "points to blog.example",
             ),
         ],
     )
@@ -100,7 +100,7 @@ async fn published_at_the_name_twice_over() {
         &[(
             "rp.example.com.example.com CNAME rp.service.example.",
             Missing,
-            "at rp.example.com.example.com instead of rp.example.com: your provider puts example.com behind",
+            "at rp.example.com.example.com instead of rp.example.com: your provider appends example.com to",
         )],
     )
     .await;
@@ -114,18 +114,18 @@ async fn where_mail_goes() {
             ("example.com MX 10 mx.service.example.", Verified, ""),
             ("example.com MX 77 mx.service.example.", Verified, ""),
             ("", Missing, "There is no MX record at example.com. Publish it"),
-            ("example.com MX 10 mx.other.example.", Conflict, "goes to mx.other.example. Replace"),
-            ("example.com MX 0 .", Conflict, "says that it takes no mail"),
-            ("example.com MX 10 192.0.2.1.", Conflict, "goes to 192.0.2.1"),
+            ("example.com MX 10 mx.other.example.", Conflict, "is delivered to mx.other.example. Replace"),
+            ("example.com MX 0 .", Conflict, "has a null MX record"),
+            ("example.com MX 10 192.0.2.1.", Conflict, "is delivered to 192.0.2.1"),
             (
                 "example.com MX 10 mx.service.example.\nexample.com MX 20 mx.other.example.",
                 Mismatch,
-                "Beside mx.service.example, the MX records of example.com name mx.other.example",
+                "Besides mx.service.example, the MX records of example.com name mx.other.example",
             ),
             (
                 "example.com MX 10 mx.service.example.example.com.",
                 Mismatch,
-                "Enter the host with a dot at its end, \"mx.service.example.\"",
+                "Enter the host with a trailing dot, \"mx.service.example.\"",
             ),
             ("example.com CNAME shop.example.", Conflict, "itself is a CNAME to shop.example"),
             (

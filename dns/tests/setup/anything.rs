@@ -1,8 +1,8 @@
-//! Whatever stands in a zone: a sentence of bounded length, and no panic.
+//! Property tests: any content of a zone yields a sentence of bounded length, and no panic.
 
-use dns::setup::{QueryError, RecordData, RecordObservation, RecordSet, apply_rules};
+use dns::domain_check::{QueryError, RecordData, RecordObservation, RecordSet, apply_rules};
 use jiff::Timestamp;
-use mail::setup::{RecordPurpose, RecordStatus};
+use mail::domain_setup::{RecordPurpose, RecordStatus};
 use proptest::prelude::*;
 
 use crate::world::{DOMAIN, record};
@@ -17,7 +17,7 @@ const PURPOSES: [RecordPurpose; 7] = [
     RecordPurpose::Tracking,
 ];
 
-/// Texts with the words and marks that the readers look for.
+/// Texts with words and characters that the parsers recognize.
 fn text() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         "\\PC{0,12}",

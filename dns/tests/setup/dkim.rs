@@ -1,16 +1,16 @@
-//! DKIM keys, right and wrong.
+//! Checks of DKIM keys, valid and invalid.
 
-use mail::setup::RecordPurpose::Dkim;
-use mail::setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
+use mail::domain_setup::RecordPurpose::Dkim;
+use mail::domain_setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
 
 use crate::world::{KEY, look, table};
 
-/// Somebody else's key, of 2,048 bits.
+/// A key of another service, of 2,048 bits.
 const OTHER: &str = "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAjSvhBuY6OlugP/2YyN9ec5aVB/GDLeKFQ0BfhSlmdOWZygWgAuXIgu+R6yulDs/GQLIWsC4daUTXKdpv5heUTmz7awxxbAGboxyZjxunGfwAQY60jhXAvJE33QojyLSgl++pLJuOP5tvlEMnJsFTkYYGdfcVMlK5xBMIqGObPDEsgSY6xDsYzE6/84AtCCjtwlHfc9irKo9BqqWDRUmieMHJSqRl05T5f054UuNrXis6WfZVZvm9uYADZwh5wSvZot4+JOPUR1v6OKvq6eKCtSXvomEh+oAfzbGLt7J4f7wKLKZO3lKrh4FV1ZN3B+cYvWowjJoIifhUrI0fcW5yDwIDAQAB";
 /// A key of 1,024 bits.
 const WEAK: &str = "MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQCvT1VhVQid6ASS2eH+i1vn6W88hzaWnYwJ8aZoUBp/18K++K+aZyrLShdZftg8dgr1o+Ve+9DzQ+UzkGRReb7eph98syQZEi5DmEDqw5MBDkFudak739f66tyrz3ZUnDQ7JFpZW9ZytFJM5qLdkc7eFax2PfHAM8HZFzqUYz95PwIDAQAB";
 
-/// A TXT record at the selector; strings of any length.
+/// A TXT record at the selector, with strings of any length.
 fn at_selector(value: &str) -> String {
     format!("s1._domainkey.example.com TXT {value}\n")
 }
@@ -22,7 +22,7 @@ async fn the_key_in_whatever_words() {
         format!("\"v=DKIM1; k=rsa; p={KEY}\""),
         format!("\"p={KEY}\""),
         format!("\"v=DKIM1;k=rsa;t=s;s=email;h=sha1:sha256;n=note;p={KEY};\""),
-        // Strings are joined without anything between them (RFC 6376 3.6.2.2).
+        // Strings are joined without a separator (RFC 6376 3.6.2.2).
         format!("\"v=DKIM1; k=rsa; p={front}\" \"{back}\""),
         format!("\"v=DKIM1; k=rsa; \" \"p=\" \"{front}\" \"{back}\""),
         // A key with spaces.
@@ -39,13 +39,13 @@ async fn another_key() {
     let cut = KEY.split_at(230).0;
     let lower = KEY.to_ascii_lowercase();
     for (key, words) in [
-        (WEAK, "another one, of 1024 bits, which is too weak: an old key was left there"),
-        (OTHER, "is another one: an old key was left there"),
-        ("11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "no RSA key of ours"),
-        ("nonsense!", "is damaged: its \"p=\" is no base 64"),
+        (WEAK, "another key of 1024 bits, which is too weak"),
+        (OTHER, "is another key: an old one"),
+        ("11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "not an RSA key of ours"),
+        ("nonsense!", "is damaged: its \"p=\" is not valid base64"),
         ("", "is revoked: its \"p=\" is empty"),
         (cut, "was cut off after 230 of its 392 characters"),
-        (lower.as_str(), "lost its upper and lower case letters"),
+        (lower.as_str(), "its upper and lower case letters differ"),
     ] {
         let zone = at_selector(&format!("\"v=DKIM1; k=rsa; p={key}\""));
         table(Dkim, &[(&zone, Mismatch, words)]).await;
@@ -56,14 +56,14 @@ async fn another_key() {
 async fn what_stands_around_the_key() {
     for (value, words) in [
         (format!("v=DKIM2; p={KEY}"), "its version is not"),
-        (format!("k=rsa; p={KEY}; v=DKIM1"), "does not stand first"),
-        (format!("v=DKIM1; k=ed25519; p={KEY}"), "\"k=ed25519\" says that it is of another kind"),
-        (format!("v=DKIM1; h=sha1; p={KEY}"), "\"h=sha1\" forbids the hash"),
+        (format!("k=rsa; p={KEY}; v=DKIM1"), "is not its first tag"),
+        (format!("v=DKIM1; k=ed25519; p={KEY}"), "\"k=ed25519\" declares a key type other than"),
+        (format!("v=DKIM1; h=sha1; p={KEY}"), "\"h=sha1\" excludes the hash"),
         (format!("v=DKIM1; s=tlsrpt; p={KEY}"), "not for email"),
         (format!("v=DKIM1; t=y:s; p={KEY}"), "testing flag \"t=y\""),
-        ("v=DKIM1; k=rsa".to_owned(), "no DKIM key: it has no tag \"p=\""),
-        ("v=spf1 -all".to_owned(), "no DKIM key: it has no tag"),
-        (KEY.to_owned(), "no DKIM key"),
+        ("v=DKIM1; k=rsa".to_owned(), "not a DKIM key: it has no tag \"p=\""),
+        ("v=spf1 -all".to_owned(), "not a DKIM key: it has no tag"),
+        (KEY.to_owned(), "not a DKIM key"),
     ] {
         table(Dkim, &[(&at_selector(&format!("\"{value}\"")), Mismatch, words)]).await;
     }
@@ -78,7 +78,7 @@ async fn quoted_twice_or_escaped() {
         Dkim,
         &[
             (&quoted, Mismatch, "was quoted twice: its quotation marks were published"),
-            (&escaped, Mismatch, "with backslashes in it"),
+            (&escaped, Mismatch, "with backslashes"),
         ],
     )
     .await;
@@ -91,7 +91,7 @@ async fn an_old_key_left_beside_ours() {
     table(
         Dkim,
         &[
-            (&both, Mismatch, "There are 2 TXT records at s1._domainkey.example.com, and receivers take any"),
+            (&both, Mismatch, "There are 2 TXT records at s1._domainkey.example.com, and receivers use any"),
             (&neither, Mismatch, "none of which has this key"),
         ],
     )
@@ -105,16 +105,16 @@ async fn not_there() {
     table(
         Dkim,
         &[
-            (&theirs, Conflict, "A CNAME to k.example stands at s1._domainkey.example.com"),
+            (&theirs, Conflict, "There is a CNAME to k.example at s1._domainkey.example.com"),
             ("", Missing, "There is no TXT record at s1._domainkey.example.com."),
             (&twice, Missing, "at s1._domainkey.example.com.example.com instead of"),
             (
                 "s1._domainkey.example.com CNAME gone.example.",
                 Conflict,
-                "A CNAME to gone.example stands at s1._domainkey.example.com",
+                "There is a CNAME to gone.example at s1._domainkey.example.com",
             ),
-            ("*.example.com TXT \"v=spf1 -all\"", Missing, "is a wildcard (*.example.com)"),
-            ("*.example.com CNAME shop.example.", Missing, "is a wildcard (*.example.com)"),
+            ("*.example.com TXT \"v=spf1 -all\"", Missing, "from a wildcard (*.example.com)"),
+            ("*.example.com CNAME shop.example.", Missing, "from a wildcard (*.example.com)"),
         ],
     )
     .await;

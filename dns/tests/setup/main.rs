@@ -1,4 +1,4 @@
-//! The inspection of domains against name servers on loopback: every way to publish a record wrong.
+//! The domain check against name servers on loopback: every kind of mistake in a record.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../../../tests/world/zone.rs"]

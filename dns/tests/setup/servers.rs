@@ -1,15 +1,15 @@
-//! Whom an inspection asks, and what it makes of servers that do not answer as they should.
+//! The servers that a check queries, and its results if servers fail.
 
 use std::time::Duration;
 
-use dns::setup::{DomainCheckSettings, DomainChecker};
-use mail::setup::RecordPurpose::{Dkim, Ownership, ReturnPath, Spf};
-use mail::setup::RecordStatus::{Mismatch, Missing, Pending, Verified};
+use dns::domain_check::{DomainCheckSettings, DomainChecker};
+use mail::domain_setup::RecordPurpose::{Dkim, Ownership, ReturnPath, Spf};
+use mail::domain_setup::RecordStatus::{Mismatch, Missing, Pending, Verified};
 
 use crate::world::{OURS, TOKEN, WAY, inspect, inspect_one, look, record, settings, table};
 use crate::zone::NameServer;
 
-/// The domain as its own server tells it.
+/// The domain's records on its authoritative server.
 fn published() -> String {
     format!(
         "_service.example.com TXT \"{TOKEN}\"
@@ -27,7 +27,7 @@ async fn the_zone_s_own_servers_know_better_than_a_cache() {
     for finding in inspect(&inspector, &records).await {
         assert_eq!(finding.status, Missing, "{finding:#?}");
     }
-    // Published a moment ago; nothing of the last look is kept.
+    // Published a moment ago: the previous answer must not be cached.
     authority.set(&published());
     for finding in inspect(&inspector, &records).await {
         assert_eq!((finding.status, finding.error), (Verified, None));
@@ -61,7 +61,7 @@ async fn private_name_servers_are_not_asked() {
 
 #[tokio::test]
 async fn one_server_of_several_does_not_serve() {
-    // Nobody listens at the first address; the second one knows nothing of the zone.
+    // No server listens at the first address; the second one does not serve the zone.
     let way = "example.com NS a.provider.example.
         example.com NS b.provider.example.
         example.com NS c.provider.example.
@@ -87,7 +87,7 @@ async fn a_part_of_the_zone_that_others_serve() {
     let finding = inspect_one(&inspector, key.clone()).await;
     assert_eq!((finding.status, finding.error), (Verified, None));
 
-    // A server that refers to itself for ever: that ends, and the configured one is asked instead.
+    // A server that refers to itself: following it ends, and the configured server is queried instead.
     authority.set("$DELEGATED _domainkey.example.com ns1.provider.example\n");
     assert_eq!(inspect_one(&inspector, key).await.status, Missing);
 }
@@ -98,7 +98,7 @@ async fn nobody_serves_the_zone() {
     let nobody = NameServer::start("").await;
     let settings = settings(&server, &nobody);
     drop(nobody);
-    // The configured server stands in; here it knows the name.
+    // The configured server is used instead; here it knows the name.
     server.set(&format!("{WAY}{}", published()));
     let inspector = DomainChecker::new(settings).unwrap();
     assert_eq!(inspect_one(&inspector, record(Ownership)).await.status, Verified);
@@ -128,26 +128,26 @@ async fn servers_that_fail_refuse_or_sign_badly() {
     table(
         Ownership,
         &[
-            ("$SERVFAIL _service.example.com", Pending, "of example.com fail (SERVFAIL) when asked for"),
+            ("$SERVFAIL _service.example.com", Pending, "of example.com fail (SERVFAIL) when queried for"),
             ("$REFUSED _service.example.com", Pending, "refuse to answer for _service.example.com (REFUSED)"),
         ],
     )
     .await;
-    // The zone's server answers; resolvers that check signatures do not.
+    // The zone's server answers; validating resolvers do not.
     let forged = format!("{WAY}$BOGUS _service.example.com\n{}", published());
     let resolver = NameServer::start(&forged).await;
     let authority = NameServer::start(&published()).await;
     let finding = inspect_one(&DomainChecker::new(settings(&resolver, &authority)).unwrap(), record(Ownership)).await;
     assert_eq!(finding.status, Pending);
-    assert!(finding.error.unwrap().contains("The DNSSEC signatures of example.com do not hold (bogus)"));
-    // The same without a way to the zone's own server.
+    assert!(finding.error.unwrap().contains("The DNSSEC signatures of example.com are invalid (bogus)"));
+    // Without access to the zone's own server the result is the same.
     let finding = look_at_the_resolver("$BOGUS _service.example.com\n").await;
     assert!(finding.error.unwrap().contains("(bogus)"));
     let finding = look_at_the_resolver("$SERVFAIL _service.example.com\n").await;
     assert!(finding.error.unwrap().contains("(SERVFAIL)"));
 }
 
-async fn look_at_the_resolver(zone: &str) -> mail::setup::RecordFinding {
+async fn look_at_the_resolver(zone: &str) -> mail::domain_setup::RecordFinding {
     let server = NameServer::start(zone).await;
     inspect_one(&DomainChecker::new(settings(&server, &server)).unwrap(), record(Ownership)).await
 }
@@ -156,7 +156,7 @@ async fn look_at_the_resolver(zone: &str) -> mail::setup::RecordFinding {
 async fn answers_that_come_too_late() {
     let zone = format!("{WAY}{OURS}{}$TIMEOUT _service.example.com\n", published());
     let server = NameServer::start(&zone).await;
-    // A server that takes longer than we wait, whatever that is.
+    // A server that takes longer than the timeout.
     let settings = DomainCheckSettings {
         try_timeout: Duration::from_millis(200),
         next_after: Duration::from_millis(50),
@@ -176,7 +176,7 @@ async fn aliases_in_a_circle() {
         b.example.net CNAME _service.example.com.";
     let finding = look(Ownership, zone).await;
     assert_eq!(finding.status, Mismatch);
-    assert!(finding.error.unwrap().contains("leads in a circle"));
+    assert!(finding.error.unwrap().contains("is part of a loop"));
 }
 
 #[tokio::test]
@@ -184,7 +184,7 @@ async fn a_domain_that_is_not_registered() {
     let way = "com NS ns1.provider.example.\nns1.provider.example A 127.0.0.1\n";
     let finding = look_at_the_resolver(way).await;
     assert_eq!(finding.status, Missing);
-    assert!(finding.error.unwrap().contains("The DNS knows no domain example.com: it is not registered"));
+    assert!(finding.error.unwrap().contains("The domain example.com does not exist in the DNS: it is not registered"));
 }
 
 #[tokio::test]
@@ -198,7 +198,7 @@ async fn hundreds_at_once_are_all_looked_at() {
     }
 }
 
-/// Others have the servers of a DNS provider asked as much as they may be: the resolver is asked at once instead.
+/// If other checks use up the rate limit of a DNS provider's servers, the configured server is queried at once.
 #[tokio::test]
 async fn servers_that_are_asked_enough_are_not_waited_for() {
     let way = "example.com NS ns1.provider.example.\nns1.provider.example A 127.0.0.2\n";
@@ -208,7 +208,7 @@ async fn servers_that_are_asked_enough_are_not_waited_for() {
     let mut looks = 0;
     while inspect_one(&inspector, record(Ownership)).await.status != Verified {
         looks += 1;
-        assert!(looks < 5_000, "the servers of the zone are asked without end");
+        assert!(looks < 5_000, "the rate limit of the zone's servers is never reached");
     }
     assert!(authority.queries() >= 400, "{}", authority.queries());
 }

@@ -1,9 +1,9 @@
-//! SPF: several records, limits, and ours put into what is there.
+//! Checks of SPF: several records, limits, and merging.
 
 use std::fmt::Write as _;
 
-use mail::setup::RecordPurpose::Spf;
-use mail::setup::RecordStatus::{Conflict, Mismatch, Missing, Pending, Verified};
+use mail::domain_setup::RecordPurpose::Spf;
+use mail::domain_setup::RecordStatus::{Conflict, Mismatch, Missing, Pending, Verified};
 
 use crate::world::{look, look_without_ours, table};
 
@@ -49,15 +49,15 @@ async fn what_is_there_and_ours_in_one() {
         let finding = look(Spf, &record(there)).await;
         assert_eq!((finding.status, finding.merged.as_deref()), (Mismatch, Some(merged)), "{finding:#?}");
         let error = finding.error.unwrap();
-        assert!(error.contains("does not let our mail pass: it lacks include:spf.service.example"), "{error}");
+        assert!(error.contains("does not authorize our mail: include:spf.service.example is missing"), "{error}");
         assert!(error.contains(merged), "{error}");
-        // What is offered is right.
+        // The proposed record is valid.
         table(Spf, &[(&record(merged), Verified, if there.contains("ip4") { "no \"all\"" } else { "" })]).await;
     }
     let sign = look(Spf, &record("v=spf1 ~include:spf.service.example -all")).await;
-    assert!(sign.error.unwrap().contains("with a sign before it"));
+    assert!(sign.error.unwrap().contains("with a qualifier"));
     let behind = look(Spf, &record("v=spf1 -all include:spf.service.example")).await;
-    assert!(behind.error.unwrap().contains("behind its \"all\""));
+    assert!(behind.error.unwrap().contains("after its \"all\""));
     assert_eq!(behind.merged.as_deref(), Some("v=spf1 include:spf.service.example -all"));
 }
 
@@ -85,15 +85,15 @@ async fn more_lookups_than_receivers_make() {
 
     let (ten, hosts) = includes(10);
     let eleven = record(&format!("v=spf1 {ten}include:spf.service.example -all")) + &hosts;
-    table(Spf, &[(&eleven, Mismatch, "needs 11 DNS lookups, and at most 10 are made")]).await;
+    table(Spf, &[(&eleven, Mismatch, "needs 11 DNS lookups, and at most 10 are allowed")]).await;
 
-    // Ours would be the eleventh: it is not offered.
+    // The service's include would be the eleventh lookup, so no merged record is proposed.
     let finding = look(Spf, &(record(&format!("v=spf1 {ten}-all")) + &hosts)).await;
     assert_eq!((finding.status, finding.merged), (Mismatch, None));
     let error = finding.error.unwrap();
     assert!(error.contains("would fail as well: it needs 11 DNS lookups"), "{error}");
 
-    // Lookups of what is included count too.
+    // Lookups of included records count too.
     let nested = record("v=spf1 include:spf.service.example include:n.example -all")
         + "n.example TXT \"v=spf1 a mx ptr exists:%{i}.x.example a:a.example mx:a.example include:m.example -all\"
         m.example TXT \"v=spf1 a mx -all\"
@@ -106,7 +106,7 @@ async fn more_lookups_than_receivers_make() {
     table(Spf, &[(&nested, Mismatch, "needs 11 DNS lookups")]).await;
 }
 
-/// That the operator has not published ours yet is no advice to a customer, and hides none.
+/// A missing record of the service is not the customer's mistake, and does not hide one of theirs.
 #[tokio::test]
 async fn a_host_of_ours_without_a_record() {
     let (ten, hosts) = includes(10);
@@ -121,7 +121,7 @@ async fn a_host_of_ours_without_a_record() {
     let published = look_without_ours(Spf, &record("v=spf1 include:spf.service.example -all")).await;
     assert_eq!(published.status, Mismatch);
     let error = published.error.unwrap();
-    assert!(error.contains("spf.service.example, which has no SPF record. That is for us to mend"), "{error}");
+    assert!(error.contains("spf.service.example, which has no SPF record. This is our mistake"), "{error}");
 }
 
 #[tokio::test]
@@ -134,8 +134,8 @@ async fn a_record_that_leads_back_to_itself() {
     table(
         Spf,
         &[
-            (&itself, Mismatch, "it includes itself, so that reading it has no end"),
-            (&back, Mismatch, "it includes itself, so that reading it has no end"),
+            (&itself, Mismatch, "it includes itself, so it has no end"),
+            (&back, Mismatch, "it includes itself, so it has no end"),
             (&other, Mismatch, "it includes c.example, whose SPF record includes itself"),
         ],
     )
@@ -150,14 +150,14 @@ async fn names_in_it_that_lead_to_nothing() {
         Spf,
         &[
             (&two, Verified, ""),
-            (&three, Mismatch, "3 of the names in it lead to nothing (x.example, y.example and z.example)"),
+            (&three, Mismatch, "3 of its names have no records (x.example, y.example and z.example)"),
         ],
     )
     .await;
     for (include, words) in [
         ("gone.example", "it includes gone.example, which has no SPF record"),
         ("double.example", "it includes double.example, which has several SPF records"),
-        ("wrong.example", "it includes wrong.example, in whose SPF record \"ip4:no\" is no IPv4"),
+        ("wrong.example", "it includes wrong.example, whose SPF record is invalid: \"ip4:no\" is not an IPv4"),
     ] {
         let zone = record(&format!("v=spf1 include:spf.service.example include:{include} -all"))
             + "double.example TXT \"v=spf1 -all\"
@@ -170,8 +170,8 @@ async fn names_in_it_that_lead_to_nothing() {
 #[tokio::test]
 async fn what_receivers_cannot_read() {
     for (text, words) in [
-        ("v=spf1 include:spf.service.example ip4:192.0.2.300 -all", "\"ip4:192.0.2.300\" is no IPv4 address"),
-        ("v=spf1 include:spf.service.example, -all", "parted by spaces"),
+        ("v=spf1 include:spf.service.example ip4:192.0.2.300 -all", "\"ip4:192.0.2.300\" is not an IPv4 address"),
+        ("v=spf1 include:spf.service.example, -all", "separated by spaces"),
         ("v=spf1 include:spf.service.example v=spf1 -all", "two records were joined"),
         ("v=spf1include:spf.service.example -all", "does not begin with \\\"v=spf1\\\" and a space"),
         ("v=spf1; include:spf.service.example -all", "does not begin with"),
@@ -186,7 +186,7 @@ async fn what_works_and_is_unwise() {
     for (text, words) in [
         ("v=spf1 include:spf.service.example +all", "\"+all\" lets everybody send as your domain"),
         ("v=spf1 include:spf.service.example all", "\"+all\" lets everybody"),
-        ("v=spf1 include:spf.service.example ?all", "\"?all\" says nothing about other senders"),
+        ("v=spf1 include:spf.service.example ?all", "\"?all\" makes no statement about other senders"),
         ("v=spf1 include:spf.service.example", "it has no \"all\""),
     ] {
         table(Spf, &[(&record(text), Verified, words)]).await;
@@ -196,8 +196,8 @@ async fn what_works_and_is_unwise() {
     table(
         Spf,
         &[
-            (&unanswered, Verified, "no answer about dead.example"),
-            (&unknown, Pending, "includes dead.example, about which the DNS gave no answer"),
+            (&unanswered, Verified, "dead.example, which it names, could not be looked up"),
+            (&unknown, Pending, "includes dead.example, which could not be looked up"),
         ],
     )
     .await;
@@ -211,13 +211,13 @@ async fn not_there() {
             (
                 "example.com TXT \"v=spf1 -include:spf.service.example include:spf.service.example -all\"",
                 Mismatch,
-                "with a sign before it that keeps our mail from passing",
+                "with a qualifier that does not authorize our mail",
             ),
             ("example.com TXT \"hello\"", Missing, "None of the TXT records at example.com is an SPF record."),
             (
                 "$SPF99 example.com \"v=spf1 include:spf.service.example -all\"",
                 Missing,
-                "with the type SPF (99), which receivers ask for no more",
+                "with the type SPF (99), which receivers no longer query",
             ),
             (
                 "example.com.example.com TXT \"v=spf1 include:spf.service.example -all\"",

@@ -1,7 +1,7 @@
-//! Ownership and DMARC: texts.
+//! Checks of ownership and DMARC.
 
-use mail::setup::RecordPurpose::{Dmarc, Ownership};
-use mail::setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
+use mail::domain_setup::RecordPurpose::{Dmarc, Ownership};
+use mail::domain_setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
 
 use crate::world::{TOKEN, look, table};
 
@@ -28,9 +28,9 @@ async fn the_value_among_others() {
             ("_service.example.com TXT \"service-claim=1\"", Mismatch, "but none with the value"),
             ("_service.example.com TXT \"service-verification=abc123\"", Mismatch, "upper and lower case"),
             ("_service.example.com TXT \"\\\"service-verification=Abc123\\\"\"", Mismatch, "was quoted twice"),
-            ("_service.example.com CNAME x.example.", Conflict, "Replace the CNAME by the TXT record"),
+            ("_service.example.com CNAME x.example.", Conflict, "Replace the CNAME with the TXT record"),
             ("", Missing, "There is no TXT record at _service.example.com. Publish it"),
-            ("*.example.com TXT \"anything\"", Missing, "is a wildcard"),
+            ("*.example.com TXT \"anything\"", Missing, "from a wildcard"),
             (
                 "_service.example.com.example.com TXT \"service-verification=Abc123\"",
                 Missing,
@@ -67,7 +67,7 @@ async fn dmarc_of_any_policy() {
             ("_dmarc.example.com TXT \"v=DMARC1; p=none\"", Verified, ""),
             ("_dmarc.example.com TXT \"v=DMARC1; p=reject; rua=mailto:a@other.example\"", Verified, ""),
             ("_dmarc.example.com TXT \"v=DMARC1; p=none\"\n_dmarc.example.com TXT \"hello\"", Verified, ""),
-            ("", Missing, "It is not required, but large receivers ask for it."),
+            ("", Missing, "It is optional here, but large receivers require it."),
             (
                 "_dmarc.example.com TXT \"v=DMARC1; p=none\"\n_dmarc.example.com TXT \"v=DMARC1; p=reject\"",
                 Mismatch,
@@ -77,7 +77,7 @@ async fn dmarc_of_any_policy() {
             ("_dmarc.example.com TXT \"v=DMARC1; rua=mailto:a@a.example\"", Mismatch, "it has no policy"),
             ("_dmarc.example.com TXT \"p=none; v=DMARC1\"", Mismatch, "does not begin with"),
             ("_dmarc.example.com TXT \"\\\"v=DMARC1; p=none\\\"\"", Mismatch, "quoted twice"),
-            ("*.example.com TXT \"v=spf1 -all\"", Missing, "is a wildcard (*.example.com)"),
+            ("*.example.com TXT \"v=spf1 -all\"", Missing, "from a wildcard (*.example.com)"),
         ],
     )
     .await;

@@ -1,26 +1,26 @@
-//! A domain, the records it should have, and a look at what a zone text says of one.
+//! A domain with its wanted records, and checks against the text of a zone.
 
-use dns::setup::{DomainCheckSettings, DomainChecker};
+use dns::domain_check::{DomainCheckSettings, DomainChecker};
 use jiff::Timestamp;
 use mail::address::DomainName;
-use mail::setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType};
+use mail::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType};
 
 use crate::zone::NameServer;
 
 pub(crate) const DOMAIN: &str = "example.com";
 pub(crate) const TOKEN: &str = "service-verification=Abc123";
-/// The way to the domain's own servers.
+/// The delegation to the domain's own server.
 pub(crate) const WAY: &str = "
     example.com NS ns1.provider.example.
     ns1.provider.example A 127.0.0.1
 ";
-/// What stands at hosts of ours and of others.
+/// Records at the service's and other hosts.
 pub(crate) const OURS: &str = r#"
     rp.service.example     A 192.0.2.1
     spf.service.example    TXT "v=spf1 ip4:192.0.2.0/24 -all"
     other.example          TXT "v=spf1 ip4:198.51.100.0/24 -all"
 "#;
-/// A key of ours, of 2,048 bits.
+/// A key of the service, of 2,048 bits.
 pub(crate) const KEY: &str = "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEArY0z2ZTJgbjbIi9gRpXu0pWtERgQEcruNJZixwaxMGyg4rAp/CaRiVQoH8YPTMrBjMNZMMPq2Q1hgCBKdOfhpOU26YKZxkDf7mQJlWmptOc89JAGjEFdaVG34KrL0r4/JRO2BINybgl7suapNeed/v/F4K3GuNG/uuOaME0yVc+i3R1kNlt5WqHW71XcyyZ/6w/gFECg5R/qJGQPec3zTisjEIQThYRs6fAb484tRV9ySGGko+iCaBpJDQo7tawbzEew9ausY0pTWtJPYFcsMjAExuyZcwIscxd7SjvOqpIzdr8lscJ1yoO9cjG2/hf91RM6Zj6rAjDQ7VL9JSNRXwIDAQAB";
 
 pub(crate) fn record(purpose: RecordPurpose) -> DomainRecord {
@@ -67,20 +67,19 @@ pub(crate) async fn inspect_one(inspector: &DomainChecker, record: DomainRecord)
     inspect(inspector, &[record]).await.remove(0)
 }
 
-/// What is found of a record in a world that one server tells: it stands for the resolver and for the
-/// domain's own server.
+/// Checks one record against a zone. One server acts as the resolver and as the domain's authoritative server.
 pub(crate) async fn look(purpose: RecordPurpose, zone: &str) -> RecordFinding {
     look_without_ours(purpose, &format!("{OURS}{zone}")).await
 }
 
-/// The same, where nothing stands at hosts of ours.
+/// Like [`look`], without records at the service's hosts.
 pub(crate) async fn look_without_ours(purpose: RecordPurpose, zone: &str) -> RecordFinding {
     let server = NameServer::start(&format!("{WAY}{zone}")).await;
     let inspector = DomainChecker::new(settings(&server, &server)).unwrap();
     inspect_one(&inspector, record(purpose)).await
 }
 
-/// Each zone text, the status it comes to, and words of the sentence; no words: no sentence.
+/// Checks each zone text for its status and for words of its sentence; without words there must be no sentence.
 pub(crate) async fn table(purpose: RecordPurpose, cases: &[(&str, RecordStatus, &str)]) {
     for (zone, status, words) in cases {
         let finding = look(purpose, zone).await;

@@ -1,14 +1,14 @@
-//! The arithmetic of commissions: small rules, each with a file of its own, that [`super::recompute`] puts together.
+//! Commission arithmetic: small pure rules, one per file, that [`super::recompute`] combines.
 //!
 //! ```text
-//! sale ─► base (what was really paid, less tax) ─► split (among the groups of lines that have one rate)
+//! sale ─► base (amount paid, less tax) ─► split (among the groups of lines with one rate)
 //!                                                     │
 //! campaign, override, customers ─► rate ──────────────┴─► amount (percent, flat, cap, step)
-//! refunds ─► remaining (what is left of the base) ────────┘
+//! refunds ─► remaining (the base that is left) ───────────┘
 //! ```
 //!
-//! All of it in `i64` minor units, with `i128` in between, and every step checked: what is beyond that is an
-//! [`ArithmeticError`], never a wrap and never a panic. Rounding is half up, once at the end of each formula.
+//! Amounts are `i64` minor units, intermediate results are `i128`, and every operation is checked. Overflow returns an
+//! [`ArithmeticError`]; it never wraps and never panics. Each formula rounds once, at its end, half up.
 
 #![deny(clippy::float_arithmetic, clippy::as_conversions, clippy::arithmetic_side_effects)]
 
@@ -21,48 +21,45 @@ pub mod split;
 
 use thiserror::Error;
 
-/// Figures that nothing can be computed from. They come from outside: the processor's, or a campaign's.
+/// A commission cannot be computed from these numbers, which come from the payment processor or from a campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ArithmeticError {
-    /// A result, or a step towards it, does not fit.
-    #[error("an amount is larger than can be counted")]
+    /// A result or an intermediate result overflows.
+    #[error("an amount is too large")]
     TooLarge,
-    /// An amount is below zero that never is.
+    /// An amount that must not be negative is negative; the text names the amount.
     #[error("{0} is negative")]
     Negative(&'static str),
-    /// Something is to be split among parts that weigh nothing.
-    #[error("there is nothing to split it by")]
+    /// The weights of a split are all zero, or a divisor is zero.
+    #[error("an amount cannot be divided by zero")]
     Weightless,
-    /// A time is beyond the calendar.
-    #[error("a time is beyond the calendar")]
+    /// A computed time is outside the range of the calendar.
+    #[error("a time is out of range")]
     BeyondTime,
 }
 
-/// An amount back in the width of the books.
+/// Converts an intermediate result back to minor units in `i64`.
 fn narrow(amount: i128) -> Result<i64, ArithmeticError> {
     i64::try_from(amount).map_err(|_| ArithmeticError::TooLarge)
 }
 
-/// The product of two figures.
 fn times(a: impl Into<i128>, b: impl Into<i128>) -> Result<i128, ArithmeticError> {
     a.into().checked_mul(b.into()).ok_or(ArithmeticError::TooLarge)
 }
 
-/// The sum of two figures.
 fn plus(a: impl Into<i128>, b: impl Into<i128>) -> Result<i128, ArithmeticError> {
     a.into().checked_add(b.into()).ok_or(ArithmeticError::TooLarge)
 }
 
-/// What is left when one figure is taken from another.
 fn minus(a: impl Into<i128>, b: impl Into<i128>) -> Result<i128, ArithmeticError> {
     a.into().checked_sub(b.into()).ok_or(ArithmeticError::TooLarge)
 }
 
-/// A quotient, rounded to the nearest whole number and halves up. The divisor is positive.
+/// Divides and rounds to the nearest whole number, halves up. The divisor is positive.
 fn divide_half_up(amount: i128, divisor: i128) -> Result<i128, ArithmeticError> {
     let quotient = amount.checked_div_euclid(divisor).ok_or(ArithmeticError::Weightless)?;
     let rest = amount.checked_rem_euclid(divisor).ok_or(ArithmeticError::Weightless)?;
-    // rest + rest >= divisor, without the sum that could be too large.
+    // Equals rest + rest >= divisor, but cannot overflow.
     if rest >= minus(divisor, rest)? { plus(quotient, 1) } else { Ok(quotient) }
 }
 
@@ -71,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_go_up() {
+    fn halves_are_rounded_up() {
         let table = [(0, 1, 0), (1, 2, 1), (4, 10, 0), (5, 10, 1), (14, 10, 1), (15, 10, 2), (-5, 10, 0), (-6, 10, -1)];
         for (amount, divisor, rounded) in table {
             assert_eq!(divide_half_up(amount, divisor), Ok(rounded), "{amount} / {divisor}");

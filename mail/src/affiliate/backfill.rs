@@ -1,103 +1,109 @@
-//! A back-fill: what the processor knows of the past is read into the ledger, from a time on, window by window.
+//! Backfill: imports past payments from the payment processor into the ledger.
+//!
+//! ```text
+//! since − 366 days ─► since ────────────────► until (creation time)
+//!   invoices billed before `since`   [window][window]…   later payments arrive as webhook events
+//!   but paid after it
+//! ```
+//!
+//! Time is read in consecutive windows. A window with few objects doubles the length of the next one, a window with too
+//! many is halved. A window that cannot be read is retried with backoff; after three failures the backfill is failed.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::word::words;
+use super::string_enum::words;
 use crate::id::{AccountId, BackfillId};
 
 words! {
-    /// How far a back-fill is.
+    /// Progress of a backfill.
     BackfillStatus {
-        /// It goes on.
         Running = "running",
-        /// All of it is read, and booked.
+        /// Everything was read and written to the ledger.
         Done = "done",
-        /// The processor does not answer as it must, or something that it answered cannot be worked with.
+        /// The processor's answers could not be read, or some objects could not be imported.
         Failed = "failed",
     }
 }
 
-/// Windows are at most this long, however little happens in them.
+/// Longest window.
 const WINDOW_MAX: SignedDuration = SignedDuration::from_hours(24 * 3650);
-/// And at least this long, however much.
+/// Shortest window.
 const WINDOW_MIN: SignedDuration = SignedDuration::from_secs(1);
-/// After a window with at most so many objects the next one is longer.
+/// A window with at most this many objects doubles the length of the next one.
 const FEW_OBJECTS: usize = 100;
-/// The first one.
+/// Length of the first window.
 const WINDOW_FIRST: SignedDuration = SignedDuration::from_hours(24 * 30);
-/// What was paid may have been billed so long before. The processor lists by the one, and what counts is the other.
+/// How long before its payment an invoice may have been created. The processor lists invoices by creation time, but
+/// `since` refers to the payment time.
 const BILLED_BEFORE: SignedDuration = SignedDuration::from_hours(24 * 366);
-/// A window is tried so often before the back-fill has failed.
+/// A backfill fails after this many consecutive failures of one window.
 const FAILURES_MAX: u32 = 3;
-/// How long a window waits for the server's own means: its store, its memory.
+/// Delay before a retry when the server itself lacks resources (store, memory).
 const DEFER_FOR: SignedDuration = SignedDuration::from_secs(30);
-/// How long is waited after the first failure, and after the second.
+/// Delay in seconds after the first and the second failure of a window.
 const BACKOFF_S: [i64; 2] = [10, 300];
 
-/// A back-fill.
+/// A backfill of one account's affiliate program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backfill {
-    /// Its id.
     pub id: BackfillId,
-    /// Whose program it is of.
     pub account: AccountId,
-    /// How far it is.
     pub status: BackfillStatus,
-    /// Whether nobody is told of what it writes.
+    /// True if the written commissions cause no events and no emails.
     pub silent: bool,
-    /// From when on. What was billed earlier is read if it was paid since; nothing where it is from the beginning on.
+    /// Start of the requested period; `None` for everything. Invoices billed earlier are included if they were paid
+    /// since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// What happened before is read.
+    /// Everything before this time has been read.
     pub read_until: Timestamp,
-    /// Where it ends: what happens later is told by events.
+    /// End of the backfill, which is its creation time. Later payments arrive as webhook events.
     pub until: Timestamp,
-    /// How long the next window is, in seconds.
+    /// Length of the next window in seconds.
     pub window_s: i64,
-    /// Paid invoices that were read.
+    /// Number of paid invoices that were read.
     pub invoices_seen: u64,
-    /// Commissions that were written for them.
+    /// Number of commissions that were written for them.
     pub lines_written: u64,
-    /// Up to when commissions that were written are counted.
+    /// `lines_written` includes commissions written before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_until: Option<Timestamp>,
-    /// Objects that could not be worked with.
+    /// Number of objects that could not be imported.
     #[serde(default)]
     pub unread: u64,
-    /// How often the next window could not be read: the processor did not answer, or the process that read it ended.
+    /// Consecutive failures of the next window: the processor did not answer, or the process that read the window
+    /// ended.
     pub failures: u32,
-    /// The process that reads the next window, by a number of its own. It is written before the work begins and deleted at
-    /// its end: whoever finds the number of another process knows that this one ended in the midst of the work.
+    /// Id of the process that is reading the next window. It is stored before the work begins and cleared at its end.
+    /// Another process that finds it knows that the reader was terminated in the middle of the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<String>,
-    /// Not to be gone on with before then.
+    /// The next window is not read before this time (backoff).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
-    /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// When it was asked for.
     pub created_at: Timestamp,
 }
 
-/// What a window came to.
+/// Result of reading one window.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WindowResult {
-    /// All that is of it.
+    /// Number of objects listed in the window.
     pub objects: usize,
-    /// Invoices that are paid.
+    /// Number of paid invoices.
     pub invoices: u64,
-    /// Commissions that were written since the last count.
+    /// Number of commissions written since the last count.
     pub lines: u64,
-    /// When that was counted.
+    /// Time of that count.
     pub counted_at: Option<Timestamp>,
-    /// Objects that could not be worked with, and why that was of the first.
+    /// Number of objects that could not be imported, and the cause for the first of them.
     pub unread: (u64, Option<String>),
 }
 
 impl Backfill {
-    /// A back-fill of what happened until now: from `since` on, or from the beginning.
+    /// Creates a backfill from `since`, or from `beginning` if it is `None`, until now.
     #[must_use]
     pub fn new(
         (id, account): (BackfillId, AccountId),
@@ -128,7 +134,7 @@ impl Backfill {
         }
     }
 
-    /// The next window: from when, and until when.
+    /// The start and the end of the next window.
     #[must_use]
     pub fn window(&self) -> (Timestamp, Timestamp) {
         let end = self.read_until.checked_add(SignedDuration::from_secs(self.window_s));
@@ -136,30 +142,30 @@ impl Backfill {
         (self.read_until, end.map_or(last, |end| end.min(last)))
     }
 
-    /// Whether the next window is before the time that is asked for: of it only counts what was paid since.
+    /// True if the next window is before `since`: only invoices that were paid since then count in it.
     #[must_use]
     pub fn is_before_since(&self) -> bool {
         self.since.is_some_and(|since| self.read_until < since)
     }
 
-    /// Whether the next window is the last one: what is of its last second is in it.
+    /// True if the next window is the last one. The last window includes its final second.
     #[must_use]
     pub fn is_last_window(&self) -> bool {
         self.window().1 >= self.until
     }
 
-    /// A process begins with the next window. Where another one ended in the midst of it, that is a failure, and false: the
-    /// window is tried again later, or not at all.
+    /// Records that `process` starts to read the next window. If another process was terminated during this window,
+    /// counts a failure and returns false: the window is retried later, or the backfill has failed.
     pub fn begin_window(&mut self, process: &str, now: Timestamp) -> bool {
         if self.process.as_ref().is_some_and(|other| other != process) {
-            self.fail("the server ended while it read the answers of the processor", now);
+            self.fail("the server stopped while it read the payment processor's answers", now);
             return false;
         }
         self.process = Some(process.to_owned());
         true
     }
 
-    /// More happened in the window than is looked at at once. Whether there is a shorter one.
+    /// Halves the window because it has too many objects. Returns false if it is already the shortest.
     pub fn shorten_window(&mut self) -> bool {
         self.process = None;
         let shorter = (self.window_s / 2).max(WINDOW_MIN.as_secs());
@@ -168,7 +174,7 @@ impl Backfill {
         is_shorter
     }
 
-    /// The window was read.
+    /// Moves to the next window after this one was read.
     pub fn advance(&mut self, read: WindowResult) {
         let (_, end) = self.window();
         self.read_until = end;
@@ -187,22 +193,22 @@ impl Backfill {
         }
     }
 
-    /// All of it is read. Whether all is booked, too, its status says.
+    /// Sets the final status after the last window. Fails the backfill if an object could not be imported.
     fn finish_reading(&mut self) {
         self.status = if self.unread == 0 { BackfillStatus::Done } else { BackfillStatus::Failed };
         if let Some(why) = self.error.take().filter(|_| self.unread > 0) {
             let unread = self.unread;
-            self.error = Some(format!("read to the end, but {unread} could not be worked with; the first: {why}"));
+            self.error = Some(format!("finished, but {unread} object(s) could not be imported; the first: {why}"));
         }
     }
 
-    /// The window could not be read for want of the server's own means: it is tried again later.
+    /// Retries the window later because the server itself lacks resources. Does not count as a failure.
     pub fn defer(&mut self, now: Timestamp) {
         self.process = None;
         self.not_before = now.checked_add(DEFER_FOR).ok();
     }
 
-    /// The window cannot be read, and trying again changes nothing.
+    /// Fails the backfill because a retry cannot succeed.
     pub fn fail_permanently(&mut self, why: &str) {
         self.process = None;
         self.failures = self.failures.saturating_add(1);
@@ -210,7 +216,7 @@ impl Backfill {
         self.error = Some(why.to_owned());
     }
 
-    /// The window could not be read.
+    /// Counts a failure of the window and schedules a retry with backoff; fails the backfill after the third.
     pub fn fail(&mut self, why: &str, now: Timestamp) {
         if self.failures.saturating_add(1) >= FAILURES_MAX {
             self.fail_permanently(why);
@@ -218,8 +224,8 @@ impl Backfill {
         }
         self.process = None;
         self.failures = self.failures.saturating_add(1);
-        let place = usize::try_from(self.failures.saturating_sub(1)).unwrap_or(usize::MAX);
-        let wait = BACKOFF_S.get(place).or(BACKOFF_S.last()).copied().unwrap_or_default();
+        let index = usize::try_from(self.failures.saturating_sub(1)).unwrap_or(usize::MAX);
+        let wait = BACKOFF_S.get(index).or(BACKOFF_S.last()).copied().unwrap_or_default();
         self.not_before = now.checked_add(SignedDuration::from_secs(wait)).ok();
     }
 }
@@ -233,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_follow_each_other_to_the_end() {
+    fn windows_are_consecutive_up_to_the_end() {
         let now = at(400 * 24 * 3600);
         let ids = (BackfillId::new(now, 1), AccountId::new(now, 2));
         let mut backfill = Backfill::new(ids, (None, at(0)), false, now);
@@ -253,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_billed_before_and_paid_since_is_read_first() {
+    fn invoices_billed_before_since_are_read_first() {
         let (day, now) = (24 * 3600, at(1_000 * 24 * 3600));
         let ids = (BackfillId::new(now, 1), AccountId::new(now, 2));
         let mut backfill = Backfill::new(ids, (Some(at(990 * day)), at(0)), false, now);
@@ -266,14 +272,14 @@ mod tests {
         let unread = (2, Some("in_1: amount_paid is missing".to_owned()));
         backfill.advance(WindowResult { unread, ..WindowResult::default() });
         assert_eq!(backfill.status, BackfillStatus::Failed);
-        let why = "read to the end, but 2 could not be worked with; the first: in_1: amount_paid is missing";
+        let why = "finished, but 2 object(s) could not be imported; the first: in_1: amount_paid is missing";
         assert_eq!(backfill.error.as_deref(), Some(why));
         let early = Backfill::new(ids, (Some(at(day)), at(2 * day)), false, now);
         assert_eq!(early.window().0, at(day), "before the beginning there is nothing");
     }
 
     #[test]
-    fn who_does_not_answer_is_given_up() {
+    fn repeated_failures_fail_the_backfill() {
         let now = at(1_000);
         let mut backfill = Backfill::new((BackfillId::new(now, 1), AccountId::new(now, 2)), (None, at(0)), false, now);
         for waited in [10, 300] {
@@ -285,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_in_which_processes_end_is_given_up() {
+    fn repeated_crashes_fail_the_backfill() {
         let now = at(1_000);
         let mut backfill = Backfill::new((BackfillId::new(now, 1), AccountId::new(now, 2)), (None, at(0)), false, now);
         assert!(backfill.begin_window("one", now) && backfill.begin_window("one", now), "who goes on has not ended");
@@ -294,8 +300,8 @@ mod tests {
         assert_eq!((backfill.failures, backfill.status), (2, BackfillStatus::Running));
         assert!(!backfill.begin_window("four", now));
         assert_eq!(backfill.status, BackfillStatus::Failed);
-        assert!(backfill.error.is_some_and(|why| why.contains("the server ended")));
-        // A window that is booked begins anew.
+        assert!(backfill.error.is_some_and(|why| why.contains("the server stopped")));
+        // A window that was read resets the count of failures.
         let mut backfill = Backfill::new((BackfillId::new(now, 1), AccountId::new(now, 2)), (None, at(0)), false, now);
         assert!(
             backfill.begin_window("one", now)

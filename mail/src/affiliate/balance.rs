@@ -1,39 +1,34 @@
-//! What a partner has in a currency, by where its lines stand.
+//! Balance: a partner's commissions in one currency, summed by state.
 
 use serde::{Deserialize, Serialize};
 
 use super::commission::{Commission, CommissionState};
 
-/// What a partner has in a currency, in minor units.
+/// A partner's balance in one currency, in minor units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Balance {
-    /// Waits for the end of its hold.
+    /// Commissions in their hold period.
     pub pending: i64,
-    /// The partner's, and in no payout.
+    /// Commissions past their hold period that no payout includes.
     pub earned: i64,
-    /// In a payout that did not go out yet.
+    /// Commissions in a payout that is not paid yet.
     pub in_payout: i64,
-    /// Paid out.
     pub paid: i64,
 }
 
-/// A part of a balance.
+/// A field of [`Balance`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BalancePart {
-    /// [`Balance::pending`].
     Pending,
-    /// [`Balance::earned`].
     Earned,
-    /// [`Balance::in_payout`].
     InPayout,
-    /// [`Balance::paid`].
     Paid,
 }
 
 impl BalancePart {
-    /// In which part a line counts; what was taken back counts in none.
+    /// The part that a commission line counts in; `None` for a reversed line.
     #[must_use]
     pub fn of_commission(line: &Commission) -> Option<Self> {
         match line.status {
@@ -47,7 +42,7 @@ impl BalancePart {
 }
 
 impl Balance {
-    /// One of its parts.
+    /// Mutable access to one part.
     pub fn part(&mut self, part: BalancePart) -> &mut i64 {
         match part {
             BalancePart::Pending => &mut self.pending,

@@ -1,30 +1,29 @@
-//! A campaign: what partners earn by a sale, for how long, and when it is theirs.
+//! Campaign: the commission terms for partners: rates, duration, cap and hold period.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::money::BasisPoints;
-use super::word::words;
+use super::string_enum::words;
 use crate::id::{AccountId, CampaignId};
 
-/// What one sale earns.
+/// The commission of one sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommissionRate {
-    /// A share of what was sold.
+    /// A share of the sale's base.
     Percent(BasisPoints),
-    /// A fixed amount, in minor units of the program's currency; not negative.
+    /// A fixed amount in minor units of the program's currency; not negative.
     Flat(i64),
 }
 
-/// From how many paying customers on another rate holds.
+/// A rate that applies from a number of paying customers on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateTier {
-    /// With this many, the one that is converting now among them.
+    /// The minimum number of paying customers, including the one that converts with the sale.
     pub min_paid_customers: u32,
-    /// The rate.
     pub rate: CommissionRate,
-    /// As [`Terms::unused`].
+    /// As [`CommissionTerms::unused`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unused: i64,
 }
@@ -33,93 +32,86 @@ fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
-/// A rate of its own for a product or a price.
+/// A rate for one product or one price.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProductRate {
-    /// The processor's id of the product.
+    /// The product's id at the payment processor.
     pub product: String,
-    /// The processor's id of one price of it; any of them otherwise. A price goes before its product.
+    /// The id of one of its prices; `None` applies to all of them. A rate of a price takes precedence over one of its
+    /// product.
     pub price: Option<String>,
-    /// The rate; `None` when it earns nothing.
+    /// `None` excludes the product: it earns nothing.
     pub rate: Option<CommissionRate>,
-    /// As [`Terms::unused`].
+    /// As [`CommissionTerms::unused`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unused: i64,
-    /// What people call it.
+    /// Display name.
     pub label: Option<String>,
 }
 
-/// For how long a customer's sales earn.
+/// How long a customer's sales earn commissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommissionDuration {
-    /// The first paid invoice alone.
+    /// The first paid invoice only.
     Once,
-    /// Every paid invoice of so many calendar months from the first; of a lifetime when `None`.
+    /// Every paid invoice in this many calendar months after the first; without limit if `None`.
     Recurring(Option<u16>),
 }
 
 words! {
-    /// Who may see it.
+    /// Visibility of a campaign: decides who can see and join it.
     Visibility {
-        /// Anybody, in the public list.
+        /// Anybody, in the public list of campaigns.
         Public = "public",
-        /// Those who are put into it.
+        /// Partners whom the owner assigns.
         Private = "private",
-        /// Those who have its address.
+        /// Anybody who knows its link.
         Unlisted = "unlisted",
     }
 }
 
-/// What a commission is computed by: the part of a campaign that is copied onto each line, since new rates hold for
-/// new commissions only.
+/// The part of a campaign that commissions are computed from. It is copied onto each commission line, because new rates
+/// apply to new commissions only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommissionTerms {
-    /// The rate where nothing else holds.
+    /// The rate if neither a tier nor a product rate applies.
     pub base: CommissionRate,
-    /// The other of its two numbers, which was given and does not count while the rate is of this kind: minor units
-    /// beside a share, basis points beside a fixed amount; zero for none.
+    /// The value for the other kind of rate, stored so that changing the kind restores it. Minor units beside a percent
+    /// rate, basis points beside a flat rate; zero if not set.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unused: i64,
-    /// Rates from a number of paying customers on: sorted by it, each number once.
+    /// Tiers in ascending order of `min_paid_customers`, without duplicates.
     pub tiers: Vec<RateTier>,
-    /// Rates of products and prices.
     pub products: Vec<ProductRate>,
-    /// For how long.
     pub duration: CommissionDuration,
-    /// The most that one sale earns, in minor units of the program's currency.
+    /// The cap of one sale's commission, in minor units of the program's currency.
     pub max_commission: Option<i64>,
-    /// The recruiter's share of the same sale.
+    /// The recruiter's share of a recruited partner's sale.
     pub second_tier: BasisPoints,
-    /// What a lead earns, in minor units of the program's currency; zero for nothing.
+    /// The commission of a lead, in minor units of the program's currency; zero for none.
     pub lead_bounty: i64,
-    /// For how many days a visit or a lead binds (1 to 365).
+    /// Number of days for which a visit or a lead is attributed to the partner (1 to 365).
     pub cookie_days: u16,
-    /// For how many days a commission waits for refunds (0 to 365).
+    /// Number of days of the refund hold of a commission (0 to 365).
     pub hold_days: u16,
 }
 
-/// A campaign. Which one takes partners who name none, the program says.
+/// A campaign. The program names the default campaign, which partners join who name none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Campaign {
-    /// Its id.
     pub id: CampaignId,
-    /// Whose program it is of.
     pub account: AccountId,
-    /// What people call it; unique among the program's campaigns, whatever the case.
+    /// Display name; unique among the program's campaigns without regard to case.
     pub name: String,
-    /// Who may see it.
     pub visibility: Visibility,
-    /// Whether who joins is active at once.
+    /// True if partners who join are approved at once.
     pub auto_approve: bool,
-    /// What it pays.
     pub terms: CommissionTerms,
-    /// Since when it takes no new partners; it goes on paying those that it has.
+    /// Since this time no new partner can join. Existing partners still earn.
     pub archived_at: Option<Timestamp>,
-    /// Grows with each change.
+    /// Revision, incremented by every change.
     pub rev: u64,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it was changed last.
     pub updated_at: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! A commission: one line of the ledger, what became of it, and why it is as large as it is.
+//! Commission: one line of the affiliate ledger with its state machine and the calculation of its amount.
 //!
 //! ```text
 //!            ┌──── earn ────► Earned ── enter_payout ─► InPayout ── pay ─► Paid
@@ -8,20 +8,23 @@
 //!            └── reverse ─────► Reversed
 //! ```
 //!
-//! A line is reversed by what happened to the sale (a refund, a dispute), by the owner, or with its partner. A reversed
-//! line comes back when the refund failed ([`Commission::reopen`]) or when the owner says so ([`Commission::reinstate`]);
-//! what the owner has waived so ([`Waiver`]) does not reverse it again. A line can be frozen for the time of a bank's inquiry or of
-//! the owner's review: it does not earn, and no payout takes it. That a payout is approved is the payout's own
-//! knowledge: until then [`Commission::leave_payout`] may take a line out of it, afterwards only its failure does.
+//! A line is reversed by a refund or dispute of its sale, by the owner, or because its partner was deleted. A reversed
+//! line becomes pending again when the refund failed ([`Commission::reopen`]) or when the owner reinstates it
+//! ([`Commission::reinstate`]). A [`Waiver`] records the cause that the owner waived, so that the same cause does not
+//! reverse the line again.
 //!
-//! Each move changes `rev` and `updated_at`, or returns [`Refused`] and changes nothing.
+//! A line can be frozen during a bank's inquiry or the owner's review: a frozen line is not earned and enters no
+//! payout. The approval of a payout is stored with the payout, not here. Before the approval
+//! [`Commission::leave_payout`] may remove a line from it; afterwards only the payout's failure does.
+//!
+//! Each transition updates `rev` and `updated_at`, or returns a [`CommissionError`] and changes nothing.
 
 #![deny(clippy::float_arithmetic, clippy::as_conversions, clippy::arithmetic_side_effects)]
 
-#[cfg(test)]
-mod moves;
 mod snapshot;
 mod state;
+#[cfg(test)]
+mod transitions;
 mod waiver;
 
 pub use self::snapshot::{CapEffect, CommissionCalculation, CommissionCap, TermsSnapshot};
@@ -35,24 +38,24 @@ use super::money::Currency;
 use super::sale::SaleReturns;
 use crate::id::{AccountId, CommissionId, PartnerId, PayoutId, ReferralId};
 
-/// How long before a commission is its partner's the processor is asked about its charge.
+/// The payment processor is queried about a commission's charge this long before the commission is earned.
 const RECONCILED_BEFORE: SignedDuration = SignedDuration::from_hours(24);
 
-/// Whose share of a sale it is.
+/// The recipient of a share of a sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommissionLevel {
-    /// The partner's who brought the customer.
+    /// The partner who referred the customer.
     One,
-    /// The partner's who recruited that partner.
+    /// The recruiter of that partner.
     Two,
-    /// The fixed amounts of the partner's who brought the customer, where its shares of the same sale are in another
-    /// currency: a line has one.
+    /// The flat amounts of the partner who referred the customer, if the percent shares of the same sale are in another
+    /// currency. A line has one currency.
     OneFixed,
 }
 
 impl CommissionLevel {
-    /// The number on the wire (`tier`).
+    /// The level in the API (`tier`).
     #[must_use]
     pub fn number(self) -> u8 {
         match self {
@@ -62,72 +65,61 @@ impl CommissionLevel {
     }
 }
 
-/// What a commission is for.
+/// The cause of a commission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommissionOrigin {
-    /// A paid invoice.
     Sale(Box<SoldInvoice>),
-    /// A lead, whether or not it ever pays; its partner's alone, and one for each referral.
+    /// A lead, whether or not it ever pays. Only the referring partner gets it, once per referral.
     Bounty,
 }
 
-/// The invoice that a commission is for.
+/// The share of an invoice that a commission is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SoldInvoice {
-    /// Whose share it is.
     pub level: CommissionLevel,
-    /// The processor's id of the invoice.
+    /// The invoice's id at the payment processor.
     pub invoice: String,
-    /// The processor's id of the charge, once it is known.
+    /// The charge's id at the payment processor; `None` until it is known.
     pub charge: Option<String>,
-    /// What is left of the commissionable base, in the currency of the sale.
+    /// The commissionable base after refunds, in minor units of the sale's currency.
     pub amount: i64,
-    /// How the commission was computed.
     pub calculation: CommissionCalculation,
 }
 
 /// One line of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commission {
-    /// Its id.
     pub id: CommissionId,
-    /// Whose program it is of.
     pub account: AccountId,
-    /// Whose it is.
     pub partner: PartnerId,
-    /// The customer it came by.
+    /// The referral of the customer or lead.
     pub referral: ReferralId,
-    /// What it is for.
     pub origin: CommissionOrigin,
-    /// What it comes to, in minor units: more than zero, also when it is reversed.
+    /// Minor units of `currency`: positive, also in a reversed line.
     pub amount: i64,
-    /// The currency of `amount`.
     pub currency: Currency,
-    /// What became of it.
     pub status: CommissionState,
-    /// When it is its partner's, if nothing comes between.
+    /// End of the hold period: the commission is earned then unless it is frozen or reversed.
     pub earns_at: Timestamp,
-    /// Whether the processor was asked about its charge.
+    /// State of the query for the charge at the payment processor.
     #[serde(default, skip_serializing_if = "ReconciliationState::is_not_needed")]
     pub comparison: ReconciliationState,
-    /// By which terms it was written: new rates are for new commissions.
+    /// The campaign's terms at the time of writing. New rates apply to new commissions only.
     pub snapshot: TermsSnapshot,
-    /// For what it was reversed and the owner reinstated it: that does not reverse it again.
+    /// Causes of reversals that the owner waived. They do not reverse this line again.
     pub waived: Vec<Waiver>,
-    /// What was said when somebody took it back by hand.
+    /// The reason given for a manual reversal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// When it was written.
     pub created_at: Timestamp,
-    /// When it was changed last.
     pub updated_at: Timestamp,
-    /// Grows with each change.
+    /// Revision, incremented by every change.
     pub rev: u64,
 }
 
 impl Commission {
-    /// The invoice that it is for; `None` for a bounty.
+    /// The invoice; `None` for a bounty.
     #[must_use]
     pub fn sold_invoice(&self) -> Option<&SoldInvoice> {
         match &self.origin {
@@ -136,19 +128,19 @@ impl Commission {
         }
     }
 
-    /// Whose share it is. A bounty is the partner's who brought the lead.
+    /// The recipient's level; [`CommissionLevel::One`] for a bounty.
     #[must_use]
     pub fn level(&self) -> CommissionLevel {
         self.sold_invoice().map_or(CommissionLevel::One, |sold| sold.level)
     }
 
-    /// What is left of the sale (`sale_amount_cents`); zero for a bounty.
+    /// The base after refunds (`sale_amount_cents`); zero for a bounty.
     #[must_use]
     pub fn sale_amount(&self) -> i64 {
         self.sold_invoice().map_or(0, |sold| sold.amount)
     }
 
-    /// What it is for, in words.
+    /// A short description for people.
     #[must_use]
     pub fn description(&self) -> String {
         match self.sold_invoice() {
@@ -162,19 +154,20 @@ impl Commission {
         }
     }
 
-    /// Why it is as large as it is, in one line: `20 % of 49.00 usd = 9.80 usd (tier from 21 customers)`.
+    /// Explains the amount in one line: `20 % of 49.00 usd = 9.80 usd (tier from 21 customers)`.
     #[must_use]
     pub fn formula(&self) -> String {
         snapshot::formula(self)
     }
 
-    /// When the scheduler is to look at it, while it is pending.
+    /// When the scheduler must process this pending commission next: to query the charge, or to earn it.
     #[must_use]
     pub fn next_check_at(&self) -> Timestamp {
         if let ReconciliationState::Due(at) = self.comparison { at } else { self.earns_at }
     }
 
-    /// The processor is to be asked about its charge before it is its partner's, unless it is that already.
+    /// Schedules the query for the charge 24 hours before `earns_at`, or now if that time has passed. Does nothing for
+    /// a bounty, or if the commission is no longer pending.
     pub fn require_reconciliation(&mut self, now: Timestamp) {
         let before = self.earns_at.checked_sub(RECONCILED_BEFORE).unwrap_or(now);
         if self.sold_invoice().is_some() && matches!(self.status, CommissionState::Pending { .. }) {
@@ -182,16 +175,16 @@ impl Commission {
         }
     }
 
-    /// Whether it waits for nothing but the scheduler.
+    /// True if the commission is pending, not frozen, and past the end of its hold.
     #[must_use]
     pub fn is_due(&self, now: Timestamp) -> bool {
         matches!(self.status, CommissionState::Pending { frozen } if !frozen.is_frozen()) && self.earns_at <= now
     }
 
-    /// The hold ended: it is its partner's.
+    /// Moves to `Earned` at the end of the hold.
     ///
     /// # Errors
-    /// It is not pending, it is frozen, or its time has not come.
+    /// `NotPending`, `Frozen`, `Uncompared` while the charge still has to be queried, or `NotYet` before `earns_at`.
     pub fn earn(&mut self, now: Timestamp) -> Result<(), CommissionError> {
         let CommissionState::Pending { frozen } = self.status else {
             return Err(CommissionError::NotPending);
@@ -209,10 +202,10 @@ impl Commission {
         Ok(())
     }
 
-    /// Takes it back. Whether it did: a line that is reversed already stays as it is, for the reason it was.
+    /// Reverses the commission. Returns false if it was reversed before; its first reason is retained.
     ///
     /// # Errors
-    /// It is paid, or in a payout (take it out first, if that is still open).
+    /// `Paid`, or `InPayout`: the caller removes the line from a payout that is not approved yet first.
     pub fn reverse(&mut self, reason: ReversalReason, now: Timestamp) -> Result<bool, CommissionError> {
         let earned_at = match self.status {
             CommissionState::Pending { .. } => None,
@@ -225,10 +218,10 @@ impl Commission {
         Ok(true)
     }
 
-    /// The refund that it was reversed for failed: it waits again, at least until `now`.
+    /// Moves back to `Pending` because the refund that reversed it failed. `earns_at` is at least `now`.
     ///
     /// # Errors
-    /// It is not reversed for a refund.
+    /// `NotReversed` if it is not reversed because of a refund.
     pub fn reopen(&mut self, now: Timestamp) -> Result<(), CommissionError> {
         match self.status {
             CommissionState::Reversed { reason: ReversalReason::Refund, .. } => self.reset_to_pending(now),
@@ -237,11 +230,11 @@ impl Commission {
         Ok(())
     }
 
-    /// The owner wants it back: it waits again, at least until `now`, and what it was reversed for is waived, as it is by
-    /// what is known of the sale. Whether its referral still earns is for the caller to ask first.
+    /// Moves back to `Pending` at the owner's request, and waives the cause of the reversal as far as `returned` knows
+    /// it. `earns_at` is at least `now`. The caller first checks that the referral still earns commissions.
     ///
     /// # Errors
-    /// It is not reversed.
+    /// `NotReversed`.
     pub fn reinstate(&mut self, returned: &SaleReturns, now: Timestamp) -> Result<(), CommissionError> {
         let CommissionState::Reversed { reason, .. } = self.status else {
             return Err(CommissionError::NotReversed);
@@ -251,19 +244,19 @@ impl Commission {
         Ok(())
     }
 
-    /// Whether a dispute does not take it back.
+    /// True if the owner waived this dispute.
     #[must_use]
     pub fn waives_dispute(&self, id: &str) -> bool {
         self.waived.iter().any(|waiver| matches!(waiver, Waiver::Dispute { dispute } if dispute == id))
     }
 
-    /// Whether what was given back of its sale does not take it back.
+    /// True if the owner waived the refunds in `returned`.
     #[must_use]
     pub fn waives_refund(&self, returned: &SaleReturns) -> bool {
         self.waived.iter().any(|waiver| waiver.covers(returned))
     }
 
-    /// Whether a reason that is none of the sale's does not take it back.
+    /// True if the owner waived a reversal reason other than refund or dispute.
     #[must_use]
     pub fn waives(&self, reason: ReversalReason) -> bool {
         self.waived.contains(&Waiver::Reason(reason))
@@ -274,10 +267,12 @@ impl Commission {
         self.set_status(CommissionState::Pending { frozen: FreezeReasons::default() }, now);
     }
 
-    /// Freezes it, or lets it go. Whether that changed anything: what is reversed or paid is beyond it.
+    /// Sets the freeze reasons; none of them thaws the line. Returns whether anything changed. Reversed and paid lines
+    /// are not changed.
     ///
     /// # Errors
-    /// It is to be frozen and is in a payout (take it out first, if that is still open).
+    /// `InPayout` if a line in a payout is to be frozen: the caller removes it first from a payout that is not approved
+    /// yet.
     pub fn freeze(&mut self, wanted: FreezeReasons, now: Timestamp) -> Result<bool, CommissionError> {
         let status = match self.status {
             CommissionState::Pending { frozen } if frozen != wanted => CommissionState::Pending { frozen: wanted },
@@ -293,10 +288,10 @@ impl Commission {
         Ok(true)
     }
 
-    /// A payout takes it. In the one that it is in already, it stays.
+    /// Moves to `InPayout`. Does nothing if the line is in that payout already.
     ///
     /// # Errors
-    /// It is not earned, it is frozen, or it is in another payout.
+    /// `NotEarned`, `Frozen`, `Paid`, or `InPayout` with the id of another payout.
     pub fn enter_payout(&mut self, payout: PayoutId, now: Timestamp) -> Result<(), CommissionError> {
         match self.status {
             CommissionState::Earned { frozen, .. } if frozen.is_frozen() => Err(CommissionError::Frozen),
@@ -311,13 +306,14 @@ impl Commission {
         }
     }
 
-    /// Its payout was dropped, lost it, failed, or was taken back by the processor: the next run may take it.
+    /// Moves back to `Earned`: the payout was dropped, released the line, failed, or was reversed by the processor. The
+    /// next run can include the line.
     ///
-    /// Who frees lines of an approved payout recomputes their invoices: a payout that is on its way holds back what
-    /// happens to the sale meanwhile.
+    /// After releasing lines of an approved payout the caller recomputes their invoices, because changes to a sale are
+    /// deferred while its payout is in progress.
     ///
     /// # Errors
-    /// It is not in that payout.
+    /// `NotInPayout` if the line is not in `payout`.
     pub fn leave_payout(&mut self, payout: PayoutId, now: Timestamp) -> Result<(), CommissionError> {
         match self.status {
             CommissionState::InPayout { earned_at, payout: its }
@@ -331,10 +327,10 @@ impl Commission {
         }
     }
 
-    /// Its payout went out. Paid twice by the same one is paid once.
+    /// Moves to `Paid`. Idempotent for the same payout.
     ///
     /// # Errors
-    /// It is not in that payout.
+    /// `NotInPayout` if the line is not in `payout`.
     pub fn pay(&mut self, payout: PayoutId, now: Timestamp) -> Result<(), CommissionError> {
         match self.status {
             CommissionState::InPayout { earned_at, payout: its } if its == payout => {
@@ -351,7 +347,7 @@ impl Commission {
         self.touch(now);
     }
 
-    /// Something about it changed.
+    /// Increments `rev` and sets `updated_at`.
     pub(super) fn touch(&mut self, now: Timestamp) {
         self.updated_at = now;
         self.rev = self.rev.saturating_add(1);

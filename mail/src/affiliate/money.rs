@@ -1,7 +1,7 @@
-//! Money: whole minor units of a currency, and shares of it in basis points.
+//! Money: whole minor units of a currency, and rates in basis points.
 //!
-//! How many decimals a currency has matters to those who read an amount (a CSV file, a letter), and what its smallest
-//! payable step is to those who compute one; the books know integers alone.
+//! Amounts are integers. The number of decimals of a currency matters only for display (CSV files, emails), and its
+//! payout step only for computing payable amounts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,23 +9,23 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A text that is no currency's code.
+/// A text is not a currency code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("a currency is three letters (ISO 4217), such as \"usd\"")]
 pub struct CurrencyError;
 
-/// A currency by its ISO 4217 code, in lower case as processors write it.
+/// An ISO 4217 currency code in lower case, as payment processors write it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Currency([u8; 3]);
 
-/// Currencies whose minor unit is the whole unit.
+/// Currencies without decimals: the minor unit is the whole unit.
 const WITHOUT_DECIMALS: &[&str] =
     &["bif", "clp", "djf", "gnf", "jpy", "kmf", "krw", "mga", "pyg", "rwf", "ugx", "vnd", "vuv", "xaf", "xof", "xpf"];
-/// Currencies with three decimals. Processors move them in steps of ten minor units.
+/// Currencies with three decimals. Payment processors require multiples of ten minor units.
 const WITH_THREE_DECIMALS: &[&str] = &["bhd", "jod", "kwd", "omr", "tnd"];
 
-/// Currencies that are in use (ISO 4217, list one, without funds, metals and codes for testing).
+/// ISO 4217 list one, without funds, metals and test codes.
 const IN_USE: &str = "\
     aed afn all amd ang aoa ars aud awg azn bam bbd bdt bgn bhd bif bmd bnd bob brl bsd btn bwp byn bzd cad cdf chf \
     clp cny cop crc cup cve czk djf dkk dop dzd egp ern etb eur fjd fkp gbp gel ghs gip gmd gnf gtq gyd hkd hnl htg \
@@ -35,19 +35,18 @@ const IN_USE: &str = "\
     usd uyu uzs ved ves vnd vuv wst xaf xcd xcg xof xpf yer zar zmw zwg";
 
 impl Currency {
-    /// Whether it is one that is in use (ISO 4217). What a processor tells of is taken by its letters alone.
+    /// True if the code is on ISO 4217 list one. Currencies from the payment processor are accepted without this check.
     #[must_use]
     pub fn is_in_use(self) -> bool {
         IN_USE.split(' ').any(|code| code == self.as_str())
     }
 
-    /// The code.
     #[must_use]
     pub fn as_str(&self) -> &str {
         str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// Decimals of an amount as people read it.
+    /// Number of decimals for display.
     #[must_use]
     pub fn exponent(self) -> u32 {
         let code = self.as_str();
@@ -60,8 +59,8 @@ impl Currency {
         }
     }
 
-    /// The smallest step, in minor units, that can be paid out: a krona has no cents any more, though its amounts are
-    /// still written with two decimals.
+    /// The smallest amount, in minor units, that can be paid out. ISK amounts have two decimals, but only whole krónur
+    /// can be paid.
     #[must_use]
     pub fn payout_step(self) -> i64 {
         match self.as_str() {
@@ -71,7 +70,7 @@ impl Currency {
         }
     }
 
-    /// An amount as people and payment files write it: `10.00`, `396`, `0.770`.
+    /// Formats an amount for people and payment files: `10.00`, `396`, `0.770`.
     #[must_use]
     pub fn format_amount(self, amount: i64) -> String {
         let sign = if amount < 0 { "-" } else { "" };
@@ -122,21 +121,20 @@ impl fmt::Debug for Currency {
     }
 }
 
-/// A rate that is more than all of it.
+/// A rate above 100 %.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("a rate is 0 to 10000 basis points (10000 is all of it)")]
+#[error("a rate is 0 to 10000 basis points (10000 is 100 %)")]
 pub struct BasisPointsError;
 
-/// A share in basis points: 2000 is a fifth.
+/// A rate in basis points: 2000 is 20 %.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u16", into = "u16")]
 pub struct BasisPoints(u16);
 
 impl BasisPoints {
-    /// All of it.
+    /// 100 %.
     pub const ALL: Self = Self(10_000);
 
-    /// The number.
     #[must_use]
     pub const fn get(self) -> u16 {
         self.0
@@ -162,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_written_with_their_decimals() {
+    fn amounts_are_formatted_with_decimals() {
         let written = |code: &str, amount| code.parse::<Currency>().unwrap().format_amount(amount);
         assert_eq!(written("usd", 1_000), "10.00");
         assert_eq!(written("JPY", 396), "396");
@@ -172,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_is_known() {
+    fn currencies_in_use_are_known() {
         let is_in_use = |code: &str| code.parse::<Currency>().unwrap().is_in_use();
         for code in ["usd", "EUR", "jpy", "kwd", "aed", "zwg", "clp", "clf"] {
             assert_eq!(is_in_use(code), code != "clf", "{code}");
@@ -192,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rate_is_more_than_all() {
+    fn rates_above_100_percent_are_refused() {
         assert_eq!(BasisPoints::try_from(10_001), Err(BasisPointsError));
         assert_eq!(BasisPoints::try_from(10_000), Ok(BasisPoints::ALL));
     }

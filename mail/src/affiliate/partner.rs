@@ -1,4 +1,4 @@
-//! A partner: who brings customers, and the links by which they do.
+//! Partners, and the links by which they refer customers.
 
 use jiff::Timestamp;
 use thiserror::Error;
@@ -7,77 +7,71 @@ use unicode_normalization::char::is_combining_mark;
 
 use super::money::BasisPoints;
 use super::program::PayoutMethod;
-use super::word::words;
+use super::string_enum::words;
 use crate::address::Address;
 use crate::domain::SealedSecret;
 use crate::id::{AccountId, CampaignId, PartnerId, PartnerLinkId};
 
-/// Tags of a partner (affiliate-api.md, "Limits").
+/// Maximum number of tags of a partner (affiliate-api.md, "Limits").
 pub const TAGS_MAX: usize = 20;
-/// Links of a partner, the primary one among them.
+/// Maximum number of links of a partner, including the primary link.
 pub const LINKS_MAX: usize = 50;
-/// The shortest and the longest token of a link.
+/// Shortest and longest token of a link, in bytes.
 pub const TOKEN_BYTES: std::ops::RangeInclusive<usize> = 2..=40;
 
 words! {
-    /// Where a partner stands.
+    /// State of a partner (affiliate-api.md, "States and transitions").
     PartnerStatus {
-        /// Asked to join; active with the first sign-in to the portal.
+        /// Invited by the owner; becomes active with the first sign-in to the portal.
         Invited = "invited",
-        /// Waits for the owner.
+        /// Applied; waits for the owner's approval.
         Pending = "pending",
-        /// Brings customers.
+        /// Refers customers and earns commissions.
         Active = "active",
-        /// Its links lead nobody any more, and it is not paid.
+        /// Its links attribute no visitors, and it is not paid.
         Suspended = "suspended",
-        /// Refused.
+        /// The application was rejected.
         Rejected = "rejected",
     }
 }
 
 words! {
-    /// By which way a partner came.
+    /// How a partner was created.
     PartnerSource {
-        /// The API.
         Api = "api",
-        /// A file of the owner's.
+        /// A list that the owner imported.
         Import = "import",
-        /// The program's own form.
+        /// The application form of the portal.
         Portal = "portal",
     }
 }
 
 words! {
-    /// What is done with a partner.
+    /// A transition of a partner's status.
     PartnerAction {
-        /// Made active.
         Approve = "approve",
-        /// Refused.
         Reject = "reject",
-        /// Suspended.
         Suspend = "suspend",
-        /// Active again, after it was suspended.
+        /// Lifts a suspension.
         Reactivate = "reactivate",
-        /// Active, since it has accepted the invitation.
+        /// The partner accepts an invitation.
         Accept = "accept",
     }
 }
 
-/// A move that does not fit where the partner stands.
+/// A transition is not possible from the current status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("a partner who is {status} cannot be made to {action}")]
+#[error("cannot {action} a partner whose status is {status}")]
 pub struct PartnerTransitionError {
-    /// Where the partner stands.
     pub status: PartnerStatus,
-    /// What was asked for.
     pub action: PartnerAction,
 }
 
 impl PartnerStatus {
-    /// Where a move leads (affiliate-api.md, "States and transitions").
+    /// Returns the status after an action (affiliate-api.md, "States and transitions").
     ///
     /// # Errors
-    /// It does not fit.
+    /// The action is not possible from this status.
     pub fn transition(self, action: PartnerAction) -> Result<Self, PartnerTransitionError> {
         match (self, action) {
             (Self::Pending | Self::Invited | Self::Rejected, PartnerAction::Approve)
@@ -90,84 +84,71 @@ impl PartnerStatus {
     }
 }
 
-/// Where a partner's money goes.
+/// A partner's payout method and account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PayoutDestination {
-    /// In which way.
     pub method: PayoutMethod,
-    /// To whom: an address for PayPal and Wise, an account for the processor, else words.
+    /// An email address for PayPal and Wise, an account id for the payment processor, free text otherwise.
     pub destination: String,
-    /// Whether it can be paid to: for the processor's transfers, whether the account there takes them.
+    /// True if payouts can be sent there. For the payment processor: its account accepts transfers.
     pub is_able: bool,
 }
 
-/// A partner.
+/// A partner of an affiliate program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partner {
-    /// Its id.
     pub id: PartnerId,
-    /// Whose program it is in.
     pub account: AccountId,
-    /// Who it is: no two of a program have the same.
+    /// Unique within the program.
     pub email: Address,
-    /// The given name.
     pub first_name: Option<String>,
-    /// The family name.
     pub last_name: Option<String>,
-    /// The company.
     pub company: Option<String>,
-    /// The website.
     pub website: Option<String>,
-    /// Two letters (ISO 3166-1), in capitals.
+    /// ISO 3166-1 alpha-2 code in upper case.
     pub country: Option<String>,
-    /// Where it stands.
     pub status: PartnerStatus,
-    /// By which way it came.
     pub source: PartnerSource,
-    /// What it is paid by.
     pub campaign: CampaignId,
-    /// Who recruited it.
+    /// The partner who recruited this one.
     pub parent: Option<PartnerId>,
-    /// The owner's words for it.
+    /// The owner's tags.
     pub tags: Vec<String>,
-    /// Where its money goes.
     pub payout: Option<PayoutDestination>,
-    /// Payouts that failed one after the other at this destination.
+    /// Number of consecutive payouts that failed at this destination.
     pub payouts_failed: u8,
-    /// The owner's notes; nobody else sees them.
+    /// The owner's notes, hidden from the partner.
     pub notes: Option<String>,
-    /// Where its own events are posted to.
+    /// URL that receives the partner's own events ([`super::postback`]).
     pub postback_url: Option<String>,
-    /// What they are signed with.
+    /// The signing secret of postbacks.
     pub postback_secret: SealedSecret,
-    /// It wants no mail but what it asks for.
+    /// True if the partner wants essential and requested email only.
     pub email_opt_out: bool,
-    /// A rate of its own, before any campaign's.
+    /// The partner's own rate, which takes precedence over the campaign's rates.
     pub commission_override: Option<BasisPoints>,
-    /// The link that is told when one is asked for.
+    /// The link that is shown by default.
     pub primary_link: PartnerLinkId,
-    /// Whether money of it was ever paid out: then it cannot be deleted.
+    /// True if a payout to this partner was ever paid. Such a partner cannot be deleted.
     pub was_paid: bool,
-    /// When it became active first.
+    /// Time of the first approval.
     pub approved_at: Option<Timestamp>,
-    /// When it accepted the program's terms itself.
+    /// When the partner itself accepted the program's terms.
     pub terms_accepted_at: Option<Timestamp>,
-    /// Grows with each change.
+    /// Revision, incremented by every change.
     pub rev: u64,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it was changed last.
     pub updated_at: Timestamp,
 }
 
 impl Partner {
-    /// Whether it can be paid, by a method that the program allows.
+    /// True if the partner has a payable destination with a method that the program allows.
     #[must_use]
     pub fn is_payout_ready(&self, allowed: &[PayoutMethod]) -> bool {
         self.payout.as_ref().is_some_and(|payout| payout.is_able && allowed.contains(&payout.method))
     }
 
-    /// The name to greet it by.
+    /// The name for a salutation; the local part of the email address if no name is known.
     #[must_use]
     pub fn name(&self) -> String {
         let parts: Vec<&str> = [&self.first_name, &self.last_name].into_iter().flatten().map(String::as_str).collect();
@@ -175,20 +156,20 @@ impl Partner {
     }
 }
 
-/// A text that cannot be a link's token.
+/// A text is not a valid link token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("must be 2 to 40 letters, digits, dashes and underscores")]
 pub struct PartnerLinkTokenError;
 
-/// The value of the `via` parameter: kept as it was written, the same whatever its case.
+/// The value of the `via` parameter. It keeps its spelling; tokens are compared without regard to case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartnerLinkToken(String);
 
 impl PartnerLinkToken {
-    /// Takes a token exactly.
+    /// Parses a token without changing it.
     ///
     /// # Errors
-    /// [`TokenError`].
+    /// [`PartnerLinkTokenError`].
     pub fn parse(text: &str) -> Result<Self, PartnerLinkTokenError> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         if TOKEN_BYTES.contains(&text.len()) && text.bytes().all(fits) {
@@ -198,12 +179,12 @@ impl PartnerLinkToken {
         }
     }
 
-    /// Makes a token of any text, for want of a better one: base letters in lower case (`Łukasz Żak` is `lukasz-zak`), a
-    /// dash for what does not fit, and never two, cut to fit. None when less than two characters are left of it.
+    /// Derives a token from any text: base letters in lower case (`Łukasz Żak` gives `lukasz-zak`), one dash for each
+    /// run of other characters, truncated to 40 bytes. Returns `None` if fewer than two characters remain.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         let mut made = String::new();
-        // Decomposed, so that accents are characters of their own, which are left out.
+        // NFKD makes accents separate combining marks, which the filter drops.
         for character in text.trim().to_lowercase().nfkd().filter(|c| !is_combining_mark(*c)) {
             let letters = base_letters(character);
             match letters {
@@ -221,8 +202,8 @@ impl PartnerLinkToken {
         (made.len() >= *TOKEN_BYTES.start()).then(|| Self(made.to_owned()))
     }
 
-    /// The token that a list names (affiliate-api.md, "Limits"): lower case, each character that does not fit a dash, cut
-    /// to fit. None when less than two characters are left of it.
+    /// Derives a token from a column of an imported list (affiliate-api.md, "Limits"): lower case, a dash for each
+    /// invalid character, truncated to 40 bytes. Returns `None` if fewer than two characters remain.
     #[must_use]
     pub fn from_list(text: &str) -> Option<Self> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -231,7 +212,7 @@ impl PartnerLinkToken {
         (made.len() >= *TOKEN_BYTES.start()).then_some(Self(made))
     }
 
-    /// Another one like it, for when it is taken: `ada-2`, cut so that the number fits.
+    /// A numbered variant for a token that is taken: `ada-2`, truncated so that the number fits.
     #[must_use]
     pub fn variant(&self, number: u32) -> Self {
         let suffix = format!("-{number}");
@@ -239,14 +220,13 @@ impl PartnerLinkToken {
         Self(format!("{}{suffix}", self.0.get(..kept).unwrap_or_default().trim_end_matches('-')))
     }
 
-    /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// What stands for a letter of a Latin alphabet that does not decompose into a base letter and an accent.
+/// The ASCII replacement of a Latin letter that has no Unicode decomposition.
 fn base_letters(character: char) -> Option<&'static str> {
     Some(match character {
         'ł' => "l",
@@ -264,22 +244,18 @@ fn base_letters(character: char) -> Option<&'static str> {
     })
 }
 
-/// A partner's link.
+/// A referral link of a partner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartnerLink {
-    /// Its id.
     pub id: PartnerLinkId,
-    /// Whose program it is of.
     pub account: AccountId,
-    /// Whose it is.
     pub partner: PartnerId,
-    /// What its visitors bring.
+    /// The value of the link's `via` parameter.
     pub token: PartnerLinkToken,
-    /// Where it leads on the website: a path or an address there; its front page otherwise.
+    /// Landing page on the website as a path or URL; the front page if `None`.
     pub destination_url: Option<String>,
-    /// What its owner calls it.
+    /// The partner's name for the link.
     pub label: Option<String>,
-    /// When it was made.
     pub created_at: Timestamp,
 }
 
@@ -288,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moves_fit_or_are_refused() {
+    fn transitions_depend_on_the_status() {
         use PartnerStatus::{Active, Invited, Pending, Rejected, Suspended};
         let table = [
             (PartnerAction::Approve, [Some(Active), Some(Active), None, None, Some(Active)]),
@@ -305,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_kept_exactly_or_made_to_fit() {
+    fn tokens_are_parsed_or_derived() {
         assert_eq!(PartnerLinkToken::parse("Ada_L-1").unwrap().as_str(), "Ada_L-1");
         for wrong in ["a", "", "a b", "ä1", &"a".repeat(41)] {
             assert_eq!(PartnerLinkToken::parse(wrong), Err(PartnerLinkTokenError), "{wrong}");

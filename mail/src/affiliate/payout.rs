@@ -1,16 +1,18 @@
-//! A payout: what one partner gets in one currency, drafted in a run that the owner approves.
+//! Payouts: the amount that one partner gets in one currency, drafted in a run that the owner approves.
 //!
 //! ```text
 //! run:     (drafting) ─► draft ─ approve ─► approved ─► processing ─► completed
 //!                          └──── cancel ──► cancelled
-//! payout:  open ─► paid ─► failed (the processor took it back)        what [`Payout::status`] says of an open one,
-//!            ├───────────► failed                                     its run says: draft or processing
-//!            └───────────► dropped (its lines left it, or its run was cancelled)
+//! payout:  open ─► paid ─► failed (reversed by the processor)
+//!            ├───────────► failed
+//!            └───────────► dropped (all lines left it, or its run was cancelled)
 //! ```
 //!
-//! Whether an open payout is a draft stands in its run and nowhere else, so that approving a run of any size is the
-//! change of one row. A payout's lines follow what became of it; where they are more than one commit should hold, they
-//! follow in several, and [`Payout::trail`] says how far they are.
+//! The status of an open payout (draft or processing) is derived from its run by [`Payout::status`]. Approving a run of
+//! any size is therefore an update of one row.
+//!
+//! The commission lines of a payout follow its state. If there are more lines than fit into one commit, they are
+//! updated in several commits, and [`Payout::trail`] is the cursor.
 
 mod eligibility;
 mod file;
@@ -26,179 +28,167 @@ use serde::{Deserialize, Serialize};
 
 use super::money::Currency;
 use super::program::PayoutMethod;
-use super::word::words;
+use super::string_enum::words;
 use crate::id::{AccountId, AdjustmentId, CommissionId, PartnerId, PayoutId, PayoutRunId};
 
 words! {
-    /// Where a payout stands.
+    /// Status of a payout in the API.
     PayoutStatus {
-        /// In a run that is not approved.
+        /// In a run that is not approved yet.
         Draft = "draft",
-        /// Approved, not paid.
+        /// Approved, but not paid yet.
         Processing = "processing",
-        /// Paid.
         Paid = "paid",
-        /// It did not reach the partner; its commissions return to the next run.
+        /// Not received by the partner. Its commissions return to the next run.
         Failed = "failed",
     }
 }
 
 words! {
-    /// Where a run stands.
+    /// Status of a run.
     PayoutRunStatus {
-        /// Waits for the owner.
+        /// Waits for the owner's approval.
         Draft = "draft",
-        /// The owner said yes.
+        /// Approved by the owner.
         Approved = "approved",
-        /// Money is under way.
+        /// Transfers have started or payouts are settled, and at least one payout is open.
         Processing = "processing",
-        /// No payout is under way any more.
+        /// No payout is open any more.
         Completed = "completed",
-        /// Taken back before it was approved.
+        /// Cancelled before the approval.
         Cancelled = "cancelled",
     }
 }
 
 words! {
-    /// Why a partner is not in a run.
+    /// The reason why a run does not pay a partner.
     SkipReason {
-        /// It is not active.
+        /// The partner is not active.
         NotActive = "not_active",
-        /// It cannot be paid.
+        /// The partner has no payable destination with an allowed method.
         NotReady = "not_ready",
-        /// There is less than the least that is paid out.
+        /// The sum is below the minimum payout.
         BelowMinimum = "below_minimum",
-        /// Referrals of it wait for the owner's look.
+        /// Referrals of the partner are held for review.
         UnderReview = "under_review",
         /// Charges are disputed.
         Disputed = "disputed",
-        /// It was earned after the run's cutoff.
+        /// The commissions were earned after the run's cutoff.
         AfterCutoff = "after_cutoff",
-        /// The run comes to as much as it may.
+        /// The run has reached its maximum.
         RunFull = "run_full",
     }
 }
 
 words! {
-    /// What became of a payout, whatever became of its run.
+    /// Stored state of a payout, independent of its run.
     PayoutState {
         /// Neither paid nor failed.
         Open = "open",
-        /// Paid.
         Paid = "paid",
-        /// It did not reach the partner, or came back.
+        /// Not received by the partner, or returned.
         Failed = "failed",
-        /// Gone, for nobody to see; its lines are being freed.
+        /// Removed and no longer visible; its lines are being released.
         Dropped = "dropped",
     }
 }
 
-/// How far a payout's lines have followed it.
+/// Progress of updating a payout's commission lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineCursor {
-    /// The last line that has, where that is known.
+    /// The last updated line; `None` before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<CommissionId>,
 }
 
-/// Why a transfer may have been made although nothing here says so: it is looked up before it is asked for.
+/// Reasons to look up a transfer at the processor before requesting it, because it may exist although the store does
+/// not know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferDoubt {
     /// The store was restored from a backup after the payout was drafted.
     StoreRestored,
-    /// The processor says that the key was used with other figures: the key is not used again.
+    /// The processor reports that the idempotency key was used with other parameters. The key is not used again.
     KeyUsed,
 }
 
-/// What the processor was asked, where it pays by transfers of its own.
+/// Requests to the payment processor for a payout's transfer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferAttempts {
-    /// The number in the key that makes asking again harmless; another one after each definitive answer.
+    /// Number in the idempotency key. It makes retries safe and changes after each definitive response.
     pub attempt: u32,
-    /// When it was asked first with that number. Until it answers, the money may be on its way.
+    /// Time of the first request with this number. Without a response the transfer may have been made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// Which account there was asked so: another one knows of no key that this one was given.
+    /// The processor account that received the request. Another account does not know its idempotency keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// Why it is looked up first.
+    /// Reason to look up the transfer first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<TransferDoubt>,
-    /// Why the transfer was not made when it was asked last: for the account, not for the partner.
+    /// Cause of the last failure, if it concerns the owner's processor account and not the partner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<String>,
-    /// How often it was asked with that number.
+    /// Number of requests with this key.
     pub tries: u32,
-    /// How often there was not enough money.
+    /// Number of failures because of an insufficient balance.
     pub short: u32,
-    /// Not to be asked before then.
+    /// No request before this time (backoff).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
 }
 
 impl TransferAttempts {
-    /// The key was refused for good, or its transfer is known not to be made: the next request has another key.
+    /// Starts a new idempotency key, after the old key was refused for good or its transfer is known not to exist.
     pub fn next_attempt(&mut self) {
         self.attempt = self.attempt.saturating_add(1);
         (self.since, self.doubt, self.tries) = (None, None, 0);
     }
 }
 
-/// A payout.
+/// A payout to one partner in one currency.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payout {
-    /// Its id.
     pub id: PayoutId,
-    /// Whose program it is of.
     pub account: AccountId,
-    /// Who gets it.
     pub partner: PartnerId,
-    /// The run that it is in.
     pub run: PayoutRunId,
-    /// How much, in minor units: its lines and its adjustments.
+    /// Minor units of `currency`: the sum of its commission lines and adjustments.
     pub amount: i64,
-    /// Of what.
     pub currency: Currency,
-    /// What its adjustments come to.
+    /// Sum of its adjustments, in minor units.
     #[serde(default)]
     pub adjusted: i64,
-    /// How many lines are in it.
+    /// Number of commission lines.
     pub lines: u32,
-    /// In which way.
     pub method: PayoutMethod,
-    /// To whom, as it stood when the run was drafted.
+    /// The partner's payout account at the time of drafting.
     pub destination: String,
-    /// What became of it.
     pub state: PayoutState,
-    /// How far its lines have followed; nothing when all have.
+    /// Progress of updating its commission lines; `None` when all are up to date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trail: Option<LineCursor>,
-    /// The processor's id of the transfer.
+    /// The transfer's id at the payment processor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<String>,
-    /// What the processor was asked.
+    /// Requests for the transfer.
     #[serde(default)]
     pub asking: TransferAttempts,
-    /// What the owner says that proves it.
+    /// Proof of payment, such as a transaction id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
-    /// When it was paid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paid_at: Option<Timestamp>,
-    /// Grows with each change.
+    /// Revision, incremented by every change.
     pub rev: u64,
-    /// When it was drafted.
     pub created_at: Timestamp,
-    /// When it was changed last.
     pub updated_at: Timestamp,
 }
 
 impl Payout {
-    /// Where it stands, its run being so; nothing when it is gone.
+    /// The API status, derived from the state and the run's status; `None` if the payout is no longer visible.
     #[must_use]
     pub fn status(&self, run: PayoutRunStatus) -> Option<PayoutStatus> {
         match (self.state, run) {
@@ -213,91 +203,84 @@ impl Payout {
         }
     }
 
-    /// Why it failed; while it is open, why the processor has not made the transfer yet.
+    /// The reason of a failure; for an open payout, the obstacle that prevents its transfer.
     #[must_use]
     pub fn failure_or_obstacle(&self) -> Option<&str> {
         let obstacle = self.asking.obstacle.as_deref().filter(|_| self.state == PayoutState::Open);
         self.failure_reason.as_deref().or(obstacle)
     }
 
-    /// Something about it changed.
+    /// Increments `rev` and sets `updated_at`.
     pub fn touch(&mut self, now: Timestamp) {
         self.rev = self.rev.saturating_add(1);
         self.updated_at = now;
     }
 }
 
-/// A partner who is not in a run, and why.
+/// A partner whom a run does not pay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedPartner {
-    /// Who.
     pub partner: PartnerId,
-    /// Of what.
     pub currency: Currency,
-    /// How much is earned.
+    /// Skipped amount in minor units.
     pub amount: i64,
-    /// Why.
     pub reason: SkipReason,
 }
 
-/// A payout with so many lines that they enter it in several commits.
+/// Progress of adding lines to a payout with more lines than fit into one commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PayoutFillCursor {
-    /// Whose.
     pub partner: PartnerId,
-    /// Of what.
     pub currency: Currency,
-    /// The payout.
     pub payout: PayoutId,
-    /// The last line that was looked at.
+    /// The last line that was processed.
     pub after: CommissionId,
 }
 
-/// How far the comparing of a run is.
+/// Progress of reconciling a run's charges with the payment processor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReconciliationCursor {
-    /// The last payout that is done.
+    /// The last payout whose lines are all reconciled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payout: Option<PayoutId>,
-    /// The last line of the next one.
+    /// The last reconciled line of the next payout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<CommissionId>,
-    /// Which one that is: it may be gone when this goes on, and the line is none of those after it.
+    /// The payout that `line` belongs to. If this payout was removed meanwhile, `line` does not apply to its successor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<PayoutId>,
 }
 
-/// How far the payouts of a draft are looked through for methods that are allowed no more.
+/// Progress of removing payouts whose method is no longer allowed from a draft.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MethodFilterCursor {
-    /// The last payout that was looked at.
+    /// The last payout that was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<PayoutId>,
 }
 
-/// What is under way with a run, over several commits.
+/// Background work on a run that takes several commits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PayoutRunPhase {
-    /// Partners are still taken in: nobody is shown the run.
+    /// Partners are being added; the run is not visible yet.
     Drafting {
-        /// The last partner and currency that were looked at.
+        /// The last partner and currency that were processed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<(PartnerId, Currency)>,
-        /// The payout of those, when it has more lines to come.
+        /// A payout that does not contain all its lines yet.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         filling: Option<PayoutFillCursor>,
     },
-    /// It is whole; the processor is asked about the charges of its lines, one after the other, before it can be approved.
+    /// Drafting is complete. The processor is queried about the charges of all lines before the run can be approved.
     Comparing {
-        /// The last payout whose lines were compared, and the last line of the one after that, if some of it were.
         after: ReconciliationCursor,
-        /// How often what comes next was asked in vain.
+        /// Number of failed queries for the next lines.
         tries: u32,
     },
-    /// Nobody is to be paid: what was noted is forgotten, and then the run itself. Nobody is shown it.
+    /// No partner can be paid: the drafted rows are deleted, then the run. It is not visible.
     Voiding,
-    /// It was cancelled: its payouts are taken away, and their lines freed.
+    /// The run was cancelled: its payouts are deleted and their lines released.
     Sweeping,
 }
 
@@ -306,75 +289,72 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// A run: the payouts of all partners who can be paid, in one draft.
+/// A run: one draft with the payouts of all eligible partners.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PayoutRun {
-    /// Its id.
     pub id: PayoutRunId,
-    /// Whose program it is of.
     pub account: AccountId,
-    /// Where it stands.
     pub status: PayoutRunStatus,
-    /// What is under way with it.
+    /// Background work in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<PayoutRunPhase>,
-    /// Methods are allowed no more since it was drafted: payouts by them are taken out before it is approved.
+    /// Set if a payout method was disallowed after drafting: payouts with such a method are removed before the
+    /// approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sifted: Option<MethodFilterCursor>,
-    /// Whether payouts of it failed.
+    /// True if at least one payout failed.
     pub is_partial: bool,
-    /// Until when commissions were earned that are in it.
+    /// Only commissions that were earned by this time are included.
     pub cutoff: Timestamp,
-    /// What it comes to, by currency.
+    /// Sum per currency in minor units.
     pub totals: BTreeMap<Currency, i64>,
-    /// Payouts in it.
+    /// Number of payouts.
     pub payouts: u32,
-    /// Payouts of it that are neither paid nor failed.
+    /// Number of payouts that are neither paid nor failed.
     pub open: u32,
-    /// Payouts of it that the processor is to make.
+    /// Number of payouts that the payment processor transfers.
     pub transfers: u32,
-    /// Lines of it about whose charges the processor was asked in vain.
+    /// Number of charges that could not be reconciled because the processor did not answer.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub uncompared: u32,
-    /// Grows with each change.
+    /// Revision, incremented by every change.
     pub rev: u64,
-    /// When it was drafted.
     pub created_at: Timestamp,
-    /// When the owner approved it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_at: Option<Timestamp>,
-    /// When its last payout was settled.
+    /// When its last payout was paid or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
 }
 
 impl PayoutRun {
-    /// Whether anybody is shown it.
+    /// True if the run is visible: drafting is complete and found partners to pay.
     #[must_use]
     pub fn is_drafted(&self) -> bool {
         !matches!(self.phase, Some(PayoutRunPhase::Drafting { .. } | PayoutRunPhase::Voiding))
     }
 
-    /// Whether the processor is still asked about charges in it.
+    /// True if no charges remain to be reconciled.
     #[must_use]
     pub fn is_reconciled(&self) -> bool {
         !matches!(self.phase, Some(PayoutRunPhase::Comparing { .. }))
     }
 
-    /// Whether payouts by methods that are allowed no more are to be taken out of it now: once all are drafted.
+    /// True if payouts with disallowed methods must be removed now. This waits until drafting is complete.
     #[must_use]
     pub fn needs_method_filter(&self) -> bool {
         let is_there = self.is_drafted() && self.status == PayoutRunStatus::Draft;
         self.sifted.is_some() && is_there
     }
 
-    /// Whether the owner said yes.
+    /// True if the owner approved the run.
     #[must_use]
     pub fn is_approved(&self) -> bool {
         matches!(self.status, PayoutRunStatus::Approved | PayoutRunStatus::Processing | PayoutRunStatus::Completed)
     }
 
-    /// It comes to so much more, or less. False: to more than can be counted, and nothing is changed.
+    /// Adds an amount, which may be negative, to the total of a currency. Returns false on overflow and changes
+    /// nothing.
     #[must_use]
     pub fn add_to_total(&mut self, currency: Currency, amount: i64) -> bool {
         let before = self.totals.get(&currency).copied().unwrap_or(0);
@@ -387,7 +367,7 @@ impl PayoutRun {
         true
     }
 
-    /// One of its payouts was settled.
+    /// Counts a payout as settled (paid or failed), and completes the run with the last one.
     pub fn record_settlement(&mut self, is_failed: bool, now: Timestamp) {
         self.open = self.open.saturating_sub(1);
         self.is_partial |= is_failed;
@@ -400,24 +380,19 @@ impl PayoutRun {
     }
 }
 
-/// A correction of what a partner is owed: money came back after the payout, or that was undone.
+/// A correction of a partner's balance: a refund after the payout, or its reversal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adjustment {
-    /// Its id.
     pub id: AdjustmentId,
-    /// Whose program it is of.
     pub account: AccountId,
-    /// Whose it is.
     pub partner: PartnerId,
-    /// The line that it is for.
+    /// The commission that is corrected.
     pub line: CommissionId,
-    /// By so much: negative when money came back.
+    /// Minor units: negative after a refund.
     pub amount: i64,
-    /// In this currency.
     pub currency: Currency,
-    /// The payout that it was netted in.
+    /// The payout that includes this adjustment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payout: Option<PayoutId>,
-    /// When it was written.
     pub created_at: Timestamp,
 }

@@ -1,12 +1,13 @@
-//! Partners at the portal: the links that let them in, and their sessions.
+//! Partner portal authentication: one-time links and sessions.
 //!
 //! ```text
-//! login link (a minute, of the program's server) ─┐
-//! mailed link (of who asks for one, or is invited) ┴─► session (12 hours, a cookie)
-//! mailed link about a payout's destination ─► the destination is changed
+//! login link (1 minute; created by the program's server) ─┐
+//! emailed link (15 minutes; invitation: 7 days) ──────────┴─► session (12 hours, cookie)
+//! emailed confirmation of a payout destination (1 hour) ────► the destination is changed
 //! ```
 //!
-//! A link carries 32 bytes of chance, of which the store has the hash; each works once. A session's token is a [`Token`].
+//! A link carries 32 random bytes and works once; the store holds only their hash. A session cookie carries a
+//! [`PortalToken`].
 
 use std::fmt;
 use std::time::Duration;
@@ -21,18 +22,18 @@ use crate::credential::SecretHash;
 use crate::id::{AccountId, PartnerId, SessionId};
 use crate::session_token::SessionCookieToken;
 
-/// How long a login link works (affiliate-api.md, "Limits").
+/// Lifetime of a login link (affiliate-api.md, "Limits").
 pub const LOGIN_LINK_TTL: Duration = Duration::from_secs(60);
-/// How long a link works that somebody asked for by mail.
+/// Lifetime of an emailed sign-in link that the partner requested.
 pub const MAILED_LINK_TTL: Duration = Duration::from_secs(15 * 60);
-/// How long a link works that comes with an invitation.
+/// Lifetime of the link in an invitation.
 pub const INVITATION_TTL: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How long a link works by which another payout destination is confirmed.
+/// Lifetime of the link that confirms a new payout destination.
 pub const CONFIRMATION_TTL: Duration = Duration::from_secs(3600);
-/// How long a session lasts (completions-affiliate.md 2.7).
+/// Lifetime of a session (completions-affiliate.md 2.7).
 pub const SESSION_TTL: Duration = Duration::from_secs(12 * 3600);
 
-/// What a link carries.
+/// The secret of a one-time link.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PortalLinkSecret([u8; 32]);
 
@@ -43,50 +44,45 @@ impl fmt::Debug for PortalLinkSecret {
 }
 
 impl PortalLinkSecret {
-    /// One of these bytes of chance.
+    /// Takes 32 random bytes.
     #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Reads a path's part; `None` when it cannot be one.
+    /// Parses the base64url text of the URL path; `None` if it is malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok().map(Self)
     }
 
-    /// The path's part.
+    /// The base64url text for the URL path.
     #[must_use]
     pub fn text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0)
     }
 
-    /// What is stored of it.
+    /// The hash that is stored.
     #[must_use]
     pub fn hash(&self) -> SecretHash {
         SecretHash::from_bytes(&self.0)
     }
 }
 
-/// What a link is for.
+/// Purpose of a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PortalLinkPurpose {
-    /// Lets in, at once: the program's own server has just asked for it.
+    /// Signs in at once. The program's own server requested the link just now.
     Login,
-    /// Lets in, by a button on a page: it came by mail, and whoever looks at mail for safety's sake follows links.
+    /// Signs in after a click on a button. The link was emailed, and mail scanners follow links.
     Mailed,
-    /// Says by a button that payouts go there from now on.
-    Payout {
-        /// In which way.
-        method: PayoutMethod,
-        /// To whom.
-        destination: String,
-    },
+    /// Changes the payout destination after a click on a button.
+    Payout { method: PayoutMethod, destination: String },
 }
 
 impl PortalLinkPurpose {
-    /// A number for it, in keys.
+    /// Number of the purpose in store keys.
     #[must_use]
     pub fn kind(&self) -> u8 {
         match self {
@@ -96,8 +92,8 @@ impl PortalLinkPurpose {
         }
     }
 
-    /// Links of a partner for it that work at the same time; a new one ends the oldest. Somebody else may ask for mailed
-    /// ones: that does not end at once the one that is on its way.
+    /// Maximum number of valid links of a partner with this purpose; a new link revokes the oldest. Anybody can request
+    /// an emailed link, so several are allowed: a request by somebody else does not revoke the partner's link at once.
     #[must_use]
     pub fn live_links_max(&self) -> usize {
         match self {
@@ -106,45 +102,36 @@ impl PortalLinkPurpose {
         }
     }
 
-    /// Whether it lets in.
+    /// True if the link signs in.
     #[must_use]
     pub fn signs_in(&self) -> bool {
         matches!(self, Self::Login | Self::Mailed)
     }
 }
 
-/// A link that was not used.
+/// A one-time link that has not been used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortalLink {
-    /// Whose program it is of.
     pub account: AccountId,
-    /// Whose it is.
     pub partner: PartnerId,
-    /// What it is for.
     pub purpose: PortalLinkPurpose,
-    /// Until when it works.
     pub expires_at: Timestamp,
 }
 
-/// A partner's being signed in.
+/// A partner's signed-in session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortalSession {
-    /// Its id.
     pub id: SessionId,
-    /// Whose program it is of.
     pub account: AccountId,
-    /// Who.
     pub partner: PartnerId,
     /// The hash of its token.
     pub secret: SecretHash,
-    /// When it began.
     pub created_at: Timestamp,
-    /// When it ends.
     pub expires_at: Timestamp,
 }
 
 impl PortalSession {
-    /// A new session.
+    /// Creates a session that lasts [`SESSION_TTL`].
     #[must_use]
     pub fn new(token: &PortalToken, now: Timestamp) -> Self {
         Self {
@@ -157,14 +144,14 @@ impl PortalSession {
         }
     }
 
-    /// Whether it has not ended.
+    /// True if the session has not expired.
     #[must_use]
     pub fn is_live(&self, now: Timestamp) -> bool {
         now < self.expires_at
     }
 }
 
-/// What the browser keeps of a session.
+/// The token in the session cookie.
 pub type PortalToken = SessionCookieToken<PartnerId>;
 
 #[cfg(test)]
@@ -172,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_of_links_read_back_and_hide_themselves() {
+    fn link_secrets_round_trip_and_are_hidden_in_debug() {
         let secret = PortalLinkSecret::new([5; 32]);
         assert_eq!(PortalLinkSecret::parse(&secret.text()), Some(secret.clone()));
         assert_eq!((secret.text().len(), format!("{secret:?}")), (43, "LinkSecret(hidden)".to_owned()));

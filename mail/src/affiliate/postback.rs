@@ -1,4 +1,4 @@
-//! Postbacks: what a partner is told of its own referrals and commissions, in the envelope of webhooks
+//! Postbacks: webhooks to a partner about its own referrals and commissions, with the webhook envelope
 //! (affiliate-api.md, "Per-partner postbacks").
 
 use std::time::Duration;
@@ -7,19 +7,19 @@ use serde_json::{Map, Value};
 
 use crate::event::{Event, EventKind};
 use crate::id::PartnerId;
-use crate::moment;
-use crate::payload::event_data;
+use crate::timestamp;
 use crate::webhook::WebhookBody;
+use crate::webhook_payload::event_data;
 
-/// The waits before each attempt: one, and three more.
+/// Delay before each of the four attempts.
 pub const RETRY_SCHEDULE: [Duration; 4] =
     [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(30), Duration::from_secs(120)];
-/// How long one attempt may take.
+/// Timeout of one attempt.
 pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The field of whatever is told that holds a person's address.
+/// The field name of a person's email address, at any level of the payload.
 const EMAIL: &str = "email";
 
-/// The partner whom an event is told to, if it is one that partners are told of.
+/// The partner whose postback receives the event; `None` if the event's kind is not sent to partners.
 #[must_use]
 pub fn partner_for_event(event: &Event) -> Option<PartnerId> {
     let is_theirs = matches!(
@@ -35,7 +35,7 @@ pub fn partner_for_event(event: &Event) -> Option<PartnerId> {
     partner.as_str()?.parse().ok()
 }
 
-/// The body of a postback: addresses are masked unless the program shares them.
+/// Renders the JSON body. Email addresses are masked unless the program shares them.
 #[must_use]
 pub fn postback_body(event: &Event, shares_email: bool) -> Option<String> {
     let mut data = event_data(event, None)?;
@@ -43,11 +43,11 @@ pub fn postback_body(event: &Event, shares_email: bool) -> Option<String> {
         mask_addresses(&mut data);
     }
     let envelope =
-        WebhookBody { r#type: event.kind.name(), created_at: moment::to_rfc3339(event.created_at), data: &data };
+        WebhookBody { r#type: event.kind.name(), created_at: timestamp::to_rfc3339(event.created_at), data: &data };
     serde_json::to_string(&envelope).ok()
 }
 
-/// Masks the addresses in what is told.
+/// Masks the email addresses in a payload.
 fn mask_addresses(fields: &mut Map<String, Value>) {
     for (name, value) in fields {
         match value {
@@ -58,7 +58,7 @@ fn mask_addresses(fields: &mut Map<String, Value>) {
     }
 }
 
-/// An address of which one sees where it is and how it begins: `g***@example.net`.
+/// Masks an address except for its first character and domain: `g***@example.net`.
 #[must_use]
 pub fn masked_address(email: &str) -> String {
     let Some((local, domain)) = email.rsplit_once('@') else { return "***".to_owned() };
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(body(&event, true)["data"]["referral"]["email"], json!("grace@example.net"));
         assert_eq!(body(&event, true)["type"], json!("referral.created"));
         event.kind = EventKind::AffiliateUpdated;
-        assert_eq!(partner_for_event(&event), None, "of itself it needs not be told");
+        assert_eq!(partner_for_event(&event), None, "partners get no events about themselves");
         assert_eq!((masked_address("x").as_str(), masked_address("@a.b").as_str()), ("***", "***@a.b"));
     }
 }

@@ -1,78 +1,78 @@
-//! An account's affiliate program: one at most, set up by its owner before the API does anything with it.
+//! Affiliate program: the settings and the payment processor of an account's program. An account has at most one, which
+//! its owner enables before any API call works.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
 use super::money::Currency;
-use super::word::words;
+use super::string_enum::words;
 use crate::address::{Address, DomainName};
 use crate::domain::SealedSecret;
 use crate::id::{AccountId, CampaignId, ProgramId};
 
-/// Secrets that the processor's signatures may be made with: two while one takes the other's place.
+/// Maximum number of webhook signing secrets: two during a rotation.
 pub const WEBHOOK_SECRETS_MAX: usize = 2;
 
 words! {
-    /// Where a program stands.
+    /// Status of a program.
     ProgramStatus {
-        /// Steps are missing, or it was never made to go live.
+        /// Steps are missing, or the program was not started yet.
         Setup = "setup",
-        /// It takes visits and referrals.
+        /// Accepts visits and referrals.
         Live = "live",
-        /// It takes no visits and no new referrals; customers whom it has go on counting.
+        /// Accepts no visits and no new referrals. Existing customers still earn commissions.
         Paused = "paused",
     }
 }
 
 words! {
-    /// Whose money it is about.
+    /// Mode of the payment processor.
     ProcessorMode {
-        /// The processor's test mode.
+        /// Test mode: no real money.
         Test = "test",
-        /// Real money.
+        /// Live mode: real money.
         Live = "live",
     }
 }
 
 words! {
-    /// Whose a visitor is who came by two partners' links.
+    /// The partner who gets a visitor with clicks on links of several partners.
     Attribution {
-        /// The first one's.
+        /// The partner of the first click.
         FirstClick = "first_click",
-        /// The last one's.
+        /// The partner of the last click.
         LastClick = "last_click",
     }
 }
 
 words! {
-    /// What a refund does after the commission was paid out.
+    /// The effect of a refund on a commission that is already paid out.
     AfterPayout {
-        /// Nothing: the loss is the program's.
+        /// None: the program bears the loss.
         Absorb = "absorb",
-        /// It is taken off the partner's next payout.
+        /// The amount is deducted from the partner's next payout.
         Offset = "offset",
     }
 }
 
 words! {
-    /// How partners are paid.
+    /// Method of a payout.
     PayoutMethod {
-        /// By PayPal, to an email address.
+        /// PayPal, to an email address.
         Paypal = "paypal",
-        /// By Wise, to an email address.
+        /// Wise, to an email address.
         Wise = "wise",
-        /// By bank transfer.
         Bank = "bank",
-        /// In another way.
+        /// Another method.
         Other = "other",
-        /// By the processor's own transfers.
+        /// Transfer by the payment processor.
         Stripe = "stripe",
     }
 }
 
 impl PayoutMethod {
-    /// Whether a person pays and says so; the processor's own transfers settle by themselves.
+    /// True if a person pays and records the payment. Transfers by the payment processor are settled automatically.
     #[must_use]
     pub const fn is_manual(self) -> bool {
         !matches!(self, Self::Stripe)
@@ -82,60 +82,56 @@ impl PayoutMethod {
 words! {
     /// A step that is missing before a program can go live.
     MissingStep {
-        /// No payment processor is connected.
         Processor = "processor",
-        /// There is no default campaign.
         Campaign = "campaign",
     }
 }
 
-/// What the owner may set.
+/// Settings that the owner can change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramSettings {
-    /// Where the customer's website is; links lead there.
+    /// The customer's website, which referral links lead to.
     pub website_url: String,
     /// The currency of flat amounts, bounties and caps.
     pub currency: Currency,
-    /// Whose money it is about.
     pub mode: ProcessorMode,
-    /// Whose a visitor is.
     pub attribution: Attribution,
-    /// Customers who paid before they were referred never earn.
+    /// If true, customers who paid before they were referred earn no commission.
     pub new_customers_only: bool,
-    /// The key of the processor's metadata that names a referral.
+    /// The metadata key at the payment processor that names a referral.
     pub metadata_key: String,
-    /// The key of the processor's metadata that excludes when it is `false`.
+    /// The metadata key at the payment processor that excludes an object from commissions if its value is `false`.
     pub exclude_key: String,
-    /// The least that is paid out, by currency.
+    /// Minimum payout per currency, in minor units.
     pub min_payout: BTreeMap<Currency, i64>,
-    /// Methods that partners may be paid by.
+    /// Payout methods that partners can choose.
     pub allowed_methods: Vec<PayoutMethod>,
-    /// What a refund does after the commission was paid out.
+    /// The effect of a refund after the commission was paid out.
     pub payout_after_refund: AfterPayout,
-    /// Whether a checkout that was paid without an invoice counts.
+    /// True if a paid checkout without an invoice earns commissions.
     pub count_invoiceless_payments: bool,
-    /// Whether partners see the email addresses of those they brought.
+    /// True if partners see the email addresses of people they referred.
     pub share_customer_email: bool,
-    /// Whether suspended partners go on earning by customers whom they have brought.
+    /// True if suspended partners still earn commissions from existing customers.
     pub suspended_accrue: bool,
-    /// Web origins whose pages may capture visits; empty means that of the website.
+    /// Web origins whose pages can report visits; empty allows the website's origin.
     pub allowed_origins: Vec<String>,
-    /// Hosts whose links are not wanted: who comes from there is looked at.
+    /// Hosts that must not link to the program. Referrals from there are held for review.
     pub banned_referrers: Vec<DomainName>,
-    /// The host of the partner portal, where it has one of its own.
+    /// The partner portal's own host name, if it has one.
     pub portal_domain: Option<DomainName>,
-    /// Where the program's terms stand.
+    /// URL of the program's terms.
     pub terms_url: Option<String>,
-    /// Who writes to partners; the sandbox's sender otherwise.
+    /// Sender of partner emails; the sandbox sender if `None`.
     pub mail_from: Option<Address>,
-    /// New referrals of one partner in an hour before they are looked at.
+    /// A partner's new referrals per hour above this number are held for review.
     pub velocity_per_hour: u32,
-    /// Bounties of one partner in a day before they are looked at.
+    /// A partner's bounties per day above this number are held for review.
     pub max_bounties_per_day: u32,
 }
 
 impl ProgramSettings {
-    /// The defaults (completions-affiliate.md 2.1, affiliate-admin.md 2).
+    /// Default settings (completions-affiliate.md 2.1, affiliate-admin.md 2).
     #[must_use]
     pub fn new(website_url: String, currency: Currency, mode: ProcessorMode) -> Self {
         Self {
@@ -163,56 +159,51 @@ impl ProgramSettings {
     }
 }
 
-/// The payment processor that a program is connected to.
+/// The connected payment processor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaymentProcessor {
-    /// The address of its API.
+    /// Base URL of its API.
     pub api_base: String,
-    /// The key by which it is asked; without one it is only listened to.
+    /// The API key. Without a key, only webhook events are received.
     pub restricted_key: Option<SealedSecret>,
-    /// The secrets that its events are signed with: one or two.
+    /// One or two signing secrets of its webhook events.
     pub webhook_secrets: Vec<SealedSecret>,
-    /// The account there; events of another one are ignored.
+    /// The account id at the processor. Events of other accounts are ignored.
     pub account_id: Option<String>,
-    /// Whether its money is real, as it said when it was asked.
+    /// True for real money, as the processor's API reports.
     pub livemode: Option<bool>,
 }
 
 impl PaymentProcessor {
-    /// Whether it can be asked, and not only listened to.
+    /// True if the processor's API can be called.
     #[must_use]
     pub fn has_api_access(&self) -> bool {
         self.restricted_key.is_some()
     }
 }
 
-/// A program.
+/// An account's affiliate program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AffiliateProgram {
-    /// Its id.
     pub id: ProgramId,
-    /// Whose it is.
     pub account: AccountId,
-    /// Where it stands.
     pub status: ProgramStatus,
-    /// What the owner has set.
     pub settings: ProgramSettings,
-    /// The campaign that takes partners who name none.
+    /// The campaign that partners join who name none.
     pub default_campaign: Option<CampaignId>,
-    /// The key that pages of the website bring; no secret.
+    /// The public key in the website's pages; not a secret.
     pub publishable_key: String,
-    /// The processor, once it is connected.
+    /// `None` until a processor is connected.
     pub processor: Option<PaymentProcessor>,
-    /// Grows with each change.
+    /// Revision, incremented by every change.
     pub rev: u64,
-    /// When it was enabled.
     pub created_at: Timestamp,
-    /// When it was changed last.
     pub updated_at: Timestamp,
 }
 
 impl AffiliateProgram {
-    /// What is missing before it can go live. The API knows no program that misses anything.
+    /// The steps that are missing before the program can go live. The public API does not show programs with missing
+    /// steps.
     #[must_use]
     pub fn missing_steps(&self) -> Vec<MissingStep> {
         let mut missing = Vec::new();

@@ -1,58 +1,59 @@
-//! One invoice, and the lines of the ledger that it must have: a pure function of everything known.
+//! Recomputes the ledger lines of one invoice: a pure function of all facts about it.
 //!
 //! ```text
-//! sale, what was returned ─┐
-//! program, referral        ├─► recompute ─► worth of the sale (the referral converts, its revenue)
-//! seller, recruiter        │                lines: new and changed ones, with the steps that each took
-//! lines that stand ────────┘                adjustments of what is paid already
+//! sale, refunds, disputes ─┐
+//! program, referral        ├─► recompute ─► worth of the sale (conversion and revenue of the referral)
+//! seller, recruiter        │                lines: new and changed ones, each with its changes
+//! stored lines ────────────┘                adjustments of lines that are already paid
 //! ```
 //!
-//! It looks at states, never at changes: whoever calls it a second time with what it said gets nothing. In whatever order
-//! and however often the facts about an invoice arrive, newest ones winning, the lines are the same in the end.
+//! The function compares states, not events, and is idempotent: a second call with the applied result returns no
+//! updates. Facts about an invoice may arrive in any order and repeatedly; if the newest of each is retained, the final
+//! lines are the same.
 //!
-//! # What is taken at the first write, and frozen
+//! # Facts that are frozen at the first write
 //!
-//! A line is written once, by what is known then, and from then on depends on its own snapshot and on what became of the
-//! money alone. Frozen are:
+//! A line is written once from the facts known at that time. Afterwards it depends only on its own snapshot and on
+//! refunds and disputes. Frozen are:
 //!
-//! - the sale itself: base, amount paid, tax, currency, and what was sold (a paid invoice does not change);
-//! - the terms: campaign, rates, the partner's own rate, cap, hold; the number of paying customers, and so the tier;
-//! - that it earns at all: the exclusion flag, `once` (which invoice was first), the month in which the customer converted,
-//!   that the partner accrues;
-//! - the recruiter and its share: a second line is written together with the first one, or never.
+//! - the sale: base, amount paid, tax, currency and items (a paid invoice does not change);
+//! - the terms: campaign, rates, override, cap, hold, and the number of paying customers and therefore the tier;
+//! - the decision that the invoice earns a commission: exclusion flag, `once` (the first invoice), the month of
+//!   conversion, the partner's accrual status;
+//! - the recruiter and its share: the second line is written together with the first one, or never.
 //!
-//! Not frozen are refunds, the dispute, the charge's id, and what bars the referral. So the order of arrival matters for
-//! facts that span invoices or referrals, and for nothing else.
+//! Refunds, disputes, the charge's id and the bar of the referral are not frozen. The order of arrival therefore
+//! matters only for facts that span several invoices or referrals.
 //!
-//! That it earns nothing is frozen as well, where the terms of that time or the partner's standing say so
-//! ([`Nothing::is_for_good`]): new terms are for new sales, whatever is heard of an old one later. What the referral or the
-//! flag bars is as those are by now, and what is no sale yet may become one.
+//! The decision for no commission is frozen too if it follows from the terms or the partner's status at that time
+//! ([`NoCommission::is_permanent`]): new terms apply to new sales only. A decision that follows from the referral or
+//! the exclusion flag uses their current state, and an unpaid invoice can still be paid later.
 //!
-//! # Lines that are out of reach
+//! # Lines that cannot be changed
 //!
-//! A line in an approved payout, or paid, stays as it is. With [`AfterPayout::Offset`] what came back is owed by an
-//! adjustment instead, and that is a state too: the adjustments of a line come to what it is too much. A line that its
-//! payout set free again (it failed) takes the change itself, and its adjustments are undone. A line in a draft leaves it
-//! with the first change of its amount.
+//! A paid line, or a line in an approved payout, is not changed. With [`AfterPayout::Offset`] an adjustment is written
+//! instead. It is computed as a state too: the adjustments of a line add up to the amount that was paid too much. If a
+//! failed payout releases the line, the line takes the change itself and its adjustments are undone. A line in a draft
+//! payout leaves the draft with the first change of its amount.
 
 #![deny(clippy::float_arithmetic, clippy::as_conversions, clippy::arithmetic_side_effects)]
 
 mod bounty;
-// A table: one line a case.
+// A table with one case per line.
 #[cfg(test)]
 #[rustfmt::skip]
 mod cases;
-mod first;
-mod nouns;
+mod initial_lines;
+mod inputs;
 #[cfg(test)]
 mod properties;
-mod settle;
 #[cfg(test)]
-mod world;
+mod scenario;
+mod update_lines;
 
 pub use self::bounty::{LeadInput, bounty_line};
-pub use self::first::NoCommission;
-pub use self::settle::update_bounty;
+pub use self::initial_lines::NoCommission;
+pub use self::update_lines::update_bounty;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -64,48 +65,45 @@ use super::program::AfterPayout;
 use super::sale::{Sale, SaleReturns};
 use crate::id::{AccountId, CampaignId, CommissionId, PartnerId, PayoutId, ReferralId};
 
-/// The program's settings that matter here.
+/// The program's settings that the computation depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct ProgramRules {
-    /// Whose program it is.
     pub account: AccountId,
-    /// The currency of fixed amounts and of caps.
+    /// The currency of flat amounts and caps.
     pub currency: Currency,
-    /// Whether a suspended partner's customers go on earning.
+    /// True if a suspended partner still earns commissions from existing customers.
     pub suspended_accrue: bool,
-    /// What becomes of lines whose sale came back too late.
+    /// The effect of a refund on a commission that is already paid out.
     pub after_payout: AfterPayout,
 }
 
-/// What is known of the invoice.
+/// Facts about the invoice.
 #[derive(Debug, Clone, Copy)]
 pub struct InvoiceInput<'a> {
-    /// The paid invoice.
     pub sale: &'a Sale,
-    /// The processor's id of its charge, once it is known.
+    /// The charge's id at the payment processor; `None` until it is known.
     pub charge: Option<&'a str>,
-    /// What became of the money.
+    /// Refunds and disputes.
     pub returned: &'a SaleReturns,
-    /// Whether the customer, the subscription, the invoice, the session or the charge carries the flag that excludes it.
+    /// True if the customer, subscription, invoice, checkout session or charge carries the exclusion flag.
     pub is_excluded: bool,
-    /// Why it earns nothing, if that was said before and is for good.
+    /// The stored reason for no commission, if it is permanent.
     pub no_commission: Option<NoCommission>,
 }
 
-/// Why a referral earns nothing any more.
+/// The reason why a referral no longer earns commissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReferralBar {
-    /// It is blocked: the partner's own self, or a customer who was there before. It still converts.
+    /// Blocked: a self-referral or an existing customer. The referral still converts.
     Blocked,
-    /// The owner rejected it.
     Rejected,
-    /// It lapsed before anything was bought.
+    /// Expired without a purchase.
     Lapsed,
 }
 
 impl ReferralBar {
-    /// Why its open lines are taken back.
+    /// The reversal reason of its open commissions.
     #[must_use]
     pub fn reason(self) -> ReversalReason {
         match self {
@@ -116,176 +114,162 @@ impl ReferralBar {
     }
 }
 
-/// What is known of the referral that the invoice's customer is.
+/// Facts about the referral of the invoice's customer.
 #[derive(Debug, Clone, Copy)]
 pub struct CustomerInput<'a> {
-    /// The referral.
     pub referral: ReferralId,
-    /// From when on its invoices count: those paid before are none of the partner's.
+    /// Invoices paid before this time do not count for the partner.
     pub counts_from: Timestamp,
-    /// When its first invoice was paid, if one was heard of.
+    /// Time of the first paid invoice, if one is known.
     pub converted_at: Option<Timestamp>,
-    /// Why it earns nothing.
     pub barred: Option<ReferralBar>,
-    /// Whether the owner is to look at it first.
+    /// True if the referral is held for review.
     pub is_under_review: bool,
-    /// The first of its invoices that wrote a line, whatever became of that: with `once`, no other does.
+    /// The first invoice that wrote a line, even if that line was reversed since. With the duration `once`, no other
+    /// invoice earns.
     pub first_earning: Option<&'a str>,
 }
 
-/// Whether new sales earn a partner anything; a [`super::partner::PartnerStatus`] is one.
+/// Accrual status of a partner: decides whether new sales earn commissions. Derived from
+/// [`super::partner::PartnerStatus`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AccrualStatus {
-    /// They do.
+    /// New sales earn commissions.
     Active,
-    /// They do if the program says so.
+    /// New sales earn commissions if the program's setting allows it.
     Suspended,
-    /// They do not: it is not a partner yet, or not any more (deleted).
+    /// New sales earn nothing: the partner is not approved, or was deleted.
     Outside,
 }
 
-/// The partner who brought the customer.
+/// Facts about the partner who referred the customer.
 #[derive(Debug, Clone, Copy)]
 pub struct SellerInput<'a> {
-    /// The partner.
     pub partner: PartnerId,
-    /// Whether it earns.
     pub standing: AccrualStatus,
-    /// Its campaign.
     pub campaign: CampaignId,
-    /// The campaign's `rev`.
     pub campaign_rev: u64,
-    /// What it is offered: the campaign's terms, its own rate, and its paying customers. These are the distinct referrals
-    /// that ever converted and are neither blocked, rejected nor refunded, and the one that converts by this invoice.
+    /// The campaign's terms, the partner's override and its number of paying customers. That number counts distinct
+    /// referrals that have converted, including the one that converts by this invoice, without blocked, rejected and
+    /// refunded ones.
     pub offer: RateOffer<'a>,
 }
 
-/// The partner who recruited the seller.
+/// Facts about the partner who recruited the seller.
 #[derive(Debug, Clone, Copy)]
 pub struct RecruiterInput {
-    /// The partner.
     pub partner: PartnerId,
-    /// Whether it is active.
     pub is_active: bool,
-    /// Whether it is the customer itself: [`super::arithmetic::person::is_same_person`] for any of its addresses.
+    /// True if the recruiter is the customer, by [`super::arithmetic::person::is_same_person`] for any of its
+    /// addresses.
     pub is_customer: bool,
 }
 
-/// A line that stands in the ledger.
+/// A stored ledger line.
 #[derive(Debug, Clone, Copy)]
 pub struct LedgerLine<'a> {
-    /// The line.
     pub line: &'a Commission,
-    /// Whether the payout that it is in, if it is in one, is approved: nothing takes it out of that.
+    /// True if its payout is approved, so that the line cannot be removed from it.
     pub is_locked: bool,
-    /// What its adjustments come to; not positive.
+    /// Sum of its adjustments in minor units; zero or negative.
     pub adjusted: i64,
-    /// Whether its partner was deleted: it is not opened again.
+    /// True if its partner was deleted, so that the line is not reopened.
     pub is_orphan: bool,
 }
 
-/// Everything known about one invoice.
+/// All facts about one invoice.
 #[derive(Debug, Clone, Copy)]
 pub struct RecomputeFacts<'a> {
-    /// The program's settings.
     pub rules: ProgramRules,
-    /// The invoice.
     pub invoice: InvoiceInput<'a>,
-    /// The customer.
     pub customer: CustomerInput<'a>,
-    /// The partner who brought it.
+    /// The partner who referred the customer.
     pub seller: SellerInput<'a>,
-    /// Who recruited that one.
+    /// The partner who recruited the seller.
     pub recruiter: Option<RecruiterInput>,
-    /// The invoice's lines as they stand.
+    /// The invoice's stored lines.
     pub lines: &'a [LedgerLine<'a>],
-    /// Ids for new lines: the partner's, its recruiter's, and the partner's fixed amounts in another currency.
+    /// Ids for new lines: the seller's, the recruiter's, and the one with the seller's flat amounts in another
+    /// currency.
     pub ids: [CommissionId; 3],
-    /// The time, for what is written.
+    /// Timestamp for new and changed lines.
     pub now: Timestamp,
 }
 
-/// What a paid invoice means for its referral.
+/// The effect of a paid invoice on its referral.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SaleWorth {
-    /// The commissionable base: it converts the referral, if nothing did before.
+    /// The commissionable base in minor units. The first invoice with a base converts the referral.
     pub base: i64,
-    /// What is left of it after refunds: the referral's revenue.
+    /// The base after refunds: the referral's revenue.
     pub remaining: i64,
-    /// Whether all of it is gone, by refunds or a dispute.
+    /// True if everything was refunded or the funds are disputed.
     pub is_gone: bool,
 }
 
-/// What happened to a line.
+/// A change of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineChange {
-    /// It was written.
     Created,
     /// Its hold ended.
     Earned,
-    /// It was taken back.
     Reversed(ReversalReason),
-    /// It was taken back for a refund, and now it is for a dispute.
+    /// It was reversed because of a refund, and is now reversed because of a dispute.
     ReasonChanged(ReversalReason),
-    /// The refund that it was taken back for failed: it waits again.
+    /// It is pending again, because the refund that reversed it failed.
     Reopened,
-    /// Its amount, or that of its sale, changed.
+    /// Its amount, or the remaining amount of its sale, changed.
     Amount {
-        /// What it was.
+        /// Former amount in minor units.
         from: i64,
-        /// What it is.
+        /// New amount in minor units.
         to: i64,
     },
-    /// It may not earn for now, or for fewer or other reasons.
+    /// It was frozen, or its freeze reasons changed.
     Frozen,
-    /// Nothing keeps it from earning any more.
+    /// All its freeze reasons ended.
     Thawed,
-    /// It left the draft of a payout, which is to be summed up anew.
+    /// It was removed from a draft payout, whose sum must be updated.
     LeftPayout(PayoutId),
-    /// The id of its charge became known.
+    /// The charge's id became known.
     Charge,
 }
 
-/// A line as it must stand, new or changed.
+/// A line to write, new or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineUpdate {
-    /// The line.
     pub line: Commission,
-    /// What happened to it, in that order: at least one thing.
+    /// The changes in order; at least one.
     pub changes: Vec<LineChange>,
 }
 
-/// A correction of what a partner is owed.
+/// An adjustment to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AdjustmentDue {
-    /// The line that it is for.
     pub line: CommissionId,
-    /// Whose it is.
     pub partner: PartnerId,
-    /// By so much: negative when money came back, positive when that is undone.
+    /// Minor units: negative after a refund, positive when that is undone.
     pub amount: i64,
-    /// In this currency.
     pub currency: Currency,
 }
 
-/// What must be written for an invoice.
+/// The writes for an invoice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecomputeOutcome {
-    /// What it means for its referral; `None` when nothing was paid, or before its time.
+    /// Effect on the referral; `None` if nothing was paid, or if it was paid before the referral counts.
     pub worth: Option<SaleWorth>,
-    /// Lines to write.
     pub updates: Vec<LineUpdate>,
-    /// Corrections to write.
     pub adjustments: Vec<AdjustmentDue>,
-    /// Why the invoice has no line.
+    /// The reason why the invoice has no line.
     pub no_commission: Option<NoCommission>,
 }
 
-/// What must stand for one invoice.
+/// Computes the lines and adjustments of one invoice.
 ///
 /// # Errors
-/// Figures from outside that nothing can be computed from: nothing is to be written then.
+/// [`ArithmeticError`] if the processor's or the campaign's numbers cannot be computed with. Nothing may be written
+/// then.
 pub fn recompute(known: &RecomputeFacts<'_>) -> Result<RecomputeOutcome, ArithmeticError> {
     let mut outcome = RecomputeOutcome { worth: sale_worth(known)?, ..RecomputeOutcome::default() };
     if known.lines.is_empty() && known.invoice.no_commission.is_some() {
@@ -293,12 +277,12 @@ pub fn recompute(known: &RecomputeFacts<'_>) -> Result<RecomputeOutcome, Arithme
         return Ok(outcome);
     }
     if known.lines.is_empty() {
-        match first::initial_lines(known, outcome.worth)? {
+        match initial_lines::initial_lines(known, outcome.worth)? {
             Ok(lines) => {
-                // Like any other line it follows what is known by now: the refund may have come before the invoice.
+                // A new line takes current facts into account, as a refund can arrive before the invoice.
                 let booked: Vec<_> = lines.iter().map(LedgerLine::new).collect();
                 for line in &booked {
-                    outcome.updates.push(first::write_line(known, &booked, line)?);
+                    outcome.updates.push(initial_lines::write_line(known, &booked, line)?);
                 }
             }
             Err(nothing) => outcome.no_commission = Some(nothing),
@@ -306,7 +290,7 @@ pub fn recompute(known: &RecomputeFacts<'_>) -> Result<RecomputeOutcome, Arithme
         return Ok(outcome);
     }
     for booked in known.lines {
-        let settled = settle::update_line(known, known.lines, booked)?;
+        let settled = update_lines::update_line(known, known.lines, booked)?;
         outcome.updates.extend(settled.written);
         outcome.adjustments.extend(settled.adjustment);
     }
@@ -314,13 +298,13 @@ pub fn recompute(known: &RecomputeFacts<'_>) -> Result<RecomputeOutcome, Arithme
 }
 
 impl<'a> LedgerLine<'a> {
-    /// A line that nothing else is to be said of.
+    /// A line without adjustments that is in no approved payout.
     #[must_use]
     pub fn new(line: &'a Commission) -> Self {
         Self { line, is_locked: false, adjusted: 0, is_orphan: false }
     }
 
-    /// Whether it stays as it is, whatever happens to its sale.
+    /// True if the line can no longer be changed.
     fn is_out_of_reach(&self) -> bool {
         match self.line.status {
             CommissionState::Paid { .. } => true,
@@ -332,7 +316,7 @@ impl<'a> LedgerLine<'a> {
     }
 }
 
-/// What the invoice means for its referral.
+/// Computes the effect of the invoice on its referral.
 fn sale_worth(known: &RecomputeFacts<'_>) -> Result<Option<SaleWorth>, ArithmeticError> {
     let InvoiceInput { sale, returned, .. } = known.invoice;
     if sale.paid_at < known.customer.counts_from {
@@ -344,7 +328,7 @@ fn sale_worth(known: &RecomputeFacts<'_>) -> Result<Option<SaleWorth>, Arithmeti
     Ok(Some(SaleWorth { base, remaining, is_gone }))
 }
 
-/// The line of the partner who sold, among an invoice's lines.
+/// The seller's line among an invoice's lines.
 fn sellers_line<'l, 'a>(lines: &'l [LedgerLine<'a>]) -> Option<&'l LedgerLine<'a>> {
     lines.iter().find(|booked| booked.line.level() == CommissionLevel::One)
 }

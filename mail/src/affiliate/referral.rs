@@ -1,145 +1,140 @@
-//! A referral: a person whom a partner brought, and what came of it.
+//! Referral: a person whom a partner referred, and the status that follows from their purchases.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::money::Currency;
 use super::payout::LineCursor;
-use super::word::words;
+use super::string_enum::words;
 use crate::address::Address;
 use crate::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
 
 words! {
-    /// Where a referral stands.
+    /// Status of a referral.
     ReferralStatus {
-        /// Known, has not paid.
+        /// Recorded, without a payment.
         Lead = "lead",
-        /// Tries it out: a subscription that is not paid for yet.
+        /// On trial: has a subscription that is not paid yet.
         Trialing = "trialing",
-        /// Pays.
+        /// A paying customer.
         Active = "active",
-        /// Its last subscription ended.
+        /// The last subscription ended.
         Cancelled = "cancelled",
-        /// All that it paid was given back.
+        /// Everything paid was refunded.
         Refunded = "refunded",
-        /// Refused, or its time ran out before it paid.
+        /// Rejected by the owner, or expired before the first payment.
         Rejected = "rejected",
     }
 }
 
 words! {
-    /// By which way a referral came.
+    /// How a referral was recorded.
     ReferralSource {
-        /// The API.
         Api = "api",
-        /// The browser script, at a sign-up.
+        /// The browser script at a sign-up.
         Signup = "signup",
-        /// A checkout at the processor.
+        /// A checkout at the payment processor.
         Checkout = "checkout",
-        /// Metadata of the processor's customer.
+        /// Metadata of the customer at the payment processor.
         Metadata = "metadata",
     }
 }
 
 words! {
-    /// Why a referral never earns.
+    /// The reason why a referral never earns commissions.
     ReferralBlock {
-        /// The partner referred itself.
         SelfReferral = "self_referral",
-        /// It paid before it was referred.
+        /// The person paid before the referral.
         ExistingCustomer = "existing_customer",
     }
 }
 
 words! {
-    /// Why a referral was rejected.
+    /// The reason of a rejection.
     RejectReason {
-        /// The owner said so.
+        /// The owner rejected it.
         Owner = "owner",
-        /// Its time ran out and another partner brought the same person.
+        /// It expired and another partner referred the same person.
         Expired = "expired",
     }
 }
 
 words! {
-    /// What makes a referral worth a look.
+    /// A sign of fraud, for which a referral is held for review.
     FraudFlag {
-        /// The partner's company has the same domain.
+        /// The person's address has the domain of the partner's company.
         CompanyDomain = "company_domain",
-        /// The partner was seen at the same address a day before or less.
+        /// The partner was seen at the same IP address within the last day.
         SameIp = "same_ip",
-        /// The person's mail address is made to be thrown away.
+        /// The person's address is at a disposable email provider.
         DisposableDomain = "disposable_domain",
-        /// The visit was paid for as an advertisement.
+        /// The visit came from a paid advertisement.
         PaidClick = "paid_click",
-        /// The visit came from a page that the owner does not want.
+        /// The visit came from a banned referrer.
         BannedReferrer = "banned_referrer",
-        /// The partner brings very many at once.
+        /// The partner has too many new referrals in an hour, or too many bounties in a day.
         Velocity = "velocity",
-        /// Another partner is paid to the same destination.
+        /// Another partner has the same payout destination.
         PayoutDestination = "payout_destination",
     }
 }
 
 words! {
-    /// What the owner said of a flagged referral.
+    /// State of a review.
     ReviewStatus {
-        /// Nothing yet; nothing of it earns or is paid meanwhile.
+        /// Not decided. The referral's commissions are frozen meanwhile.
         Open = "open",
-        /// It is fine.
+        /// The owner allowed the referral.
         Allowed = "allowed",
-        /// It was rejected.
+        /// The owner rejected the referral.
         Rejected = "rejected",
     }
 }
 
-/// What the owner has to look at.
+/// A review of a flagged referral by the owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReferralReview {
-    /// What stands out.
+    /// The reasons for the review.
     pub flags: Vec<FraudFlag>,
-    /// What the owner said.
     pub status: ReviewStatus,
-    /// Since when.
     pub created_at: Timestamp,
-    /// When the owner said it.
     pub decided_at: Option<Timestamp>,
 }
 
-/// A rejection, and where the referral stood before.
+/// A rejection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReferralRejection {
-    /// Why.
     pub reason: RejectReason,
-    /// Where it stood: allowing brings it back there.
+    /// The status before the rejection, which is restored if the owner allows the referral.
     pub was: ReferralStatus,
 }
 
-/// What became of a referral at the processor: all that its standing follows from.
+/// The customer's activity at the payment processor. The referral's status is derived from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReferralActivity {
-    /// Invoices that count.
+    /// Number of invoices that count.
     pub invoices: u32,
-    /// Those of them whose money all went back.
+    /// Number of those invoices whose payment was returned in full.
     pub gone: u32,
-    /// The first of them that wrote a commission.
+    /// The id of the first invoice that wrote a commission.
     pub first_earning: Option<String>,
-    /// When the last of them was paid.
+    /// When the latest of those invoices was paid.
     pub last_paid_at: Option<Timestamp>,
-    /// When the first subscription began that was on trial.
+    /// Start of the first subscription with a trial.
     #[serde(default)]
     pub tried_at: Option<Timestamp>,
-    /// When a subscription ended last while no other one went on. One that is begun later brings nobody back.
+    /// When a subscription last ended while no other was active. A later subscription does not undo it; a later payment
+    /// does.
     pub left_at: Option<Timestamp>,
-    /// Of guests, who are nobody's customer: all of its commissions are to be looked at anew, newest first; how far that
-    /// is. It ends with the fact that began it.
+    /// Cursor of a recomputation of all the referral's commissions, newest first, for a guest without a customer at the
+    /// processor. `None` if none is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub going_through: Option<LineCursor>,
 }
 
 impl ReferralActivity {
-    /// Where they bring a referral that nobody rejected (completions-affiliate.md 3): in whatever order they were heard
-    /// of, it is the same.
+    /// Derives the status of a referral that is not rejected (completions-affiliate.md 3). The result does not depend
+    /// on the order in which facts arrived.
     #[must_use]
     pub fn status(&self) -> ReferralStatus {
         let has_left = |since: Timestamp| self.left_at.is_some_and(|left| left >= since);
@@ -154,78 +149,70 @@ impl ReferralActivity {
     }
 }
 
-/// Customers of the processor's that one referral has at most.
+/// Maximum number of processor customers that a referral can have.
 pub const CUSTOMERS_MAX: usize = 100;
 
-/// A referral.
+/// A person whom a partner referred.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Referral {
-    /// Its id.
     pub id: ReferralId,
-    /// Whose program it is in.
     pub account: AccountId,
-    /// Who brought the person.
+    /// The partner who referred the person.
     pub partner: PartnerId,
-    /// Where it stands.
     pub status: ReferralStatus,
-    /// By which way it came.
     pub source: ReferralSource,
-    /// Who it is, in lower case; a checkout may know no address.
+    /// The person's address in lower case; `None` if a checkout has no address.
     pub email: Option<Address>,
-    /// The processor's id of the customer who was linked first, once one is.
+    /// The id of the first customer at the processor that was linked.
     pub customer: Option<String>,
-    /// Further customers of the processor's that are the same person, in the order in which they were linked: a payment
-    /// link makes a new one for each checkout.
+    /// Further customers at the processor that are the same person, in order of linking. A Stripe payment link, for
+    /// example, creates a new customer for each checkout.
     pub later_customers: Vec<String>,
-    /// The partner's own tag for the visit.
+    /// The partner's own tag of the visit.
     pub sub_id: Option<String>,
-    /// By which of the partner's links, if that is known.
+    /// The partner's link, if it is known.
     pub link: Option<PartnerLinkId>,
-    /// By which visit, if there was one.
+    /// The visit, if there was one.
     pub visit: Option<VisitId>,
-    /// Why it never earns.
+    /// Set if the referral never earns commissions.
     pub blocked: Option<ReferralBlock>,
-    /// Why it was rejected, while it is.
+    /// Set while the referral is rejected.
     pub rejection: Option<ReferralRejection>,
-    /// What the owner has to look at.
     pub review: Option<ReferralReview>,
-    /// What became of it at the processor.
+    /// The activity at the payment processor.
     pub dealings: ReferralActivity,
-    /// Commissionable money that came in less what went back, in `currency`.
+    /// Commissionable payments less refunds, in minor units of `currency`.
     pub revenue_cents: i64,
     /// The currency of the first payment.
     pub currency: Option<Currency>,
-    /// From when on payments count.
+    /// Payments before this time do not count.
     pub claimed_at: Timestamp,
-    /// When it paid first, by the processor's clock.
+    /// Time of the first payment by the processor's clock.
     pub converted_at: Option<Timestamp>,
-    /// Until when it must be linked to a customer.
+    /// The referral expires at this time if it is not linked to a customer.
     pub expires_at: Timestamp,
-    /// Grows with each change.
+    /// Revision, incremented by every change.
     pub rev: u64,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it was changed last.
     pub updated_at: Timestamp,
 }
 
-/// Of people who were brought, how many paid.
+/// Numbers of referred people and of customers among them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReferralCounts {
-    /// People who were brought, whatever became of them.
+    /// Number of referred people in any status.
     pub leads: u64,
-    /// Those of them who paid once.
+    /// Number of those who paid at least once.
     pub customers: u64,
 }
 
 impl ReferralCounts {
-    /// What a referral counts as.
+    /// The counts of a single referral.
     #[must_use]
     pub fn for_referral(referral: &Referral) -> Self {
         Self { leads: 1, customers: u64::from(referral.converted_at.is_some()) }
     }
 
-    /// Adds others.
     pub fn add(&mut self, others: &Self) {
         self.leads = self.leads.wrapping_add(others.leads);
         self.customers = self.customers.wrapping_add(others.customers);
@@ -233,12 +220,12 @@ impl ReferralCounts {
 }
 
 impl Referral {
-    /// All of the processor's customers that are this person, the first linked first.
+    /// All linked customers at the payment processor, in order of linking.
     pub fn customers(&self) -> impl Iterator<Item = &String> {
         self.customer.iter().chain(&self.later_customers)
     }
 
-    /// Adds a customer of the processor's. Whether the person has it now: no more than [`CUSTOMERS_MAX`] are kept.
+    /// Links a customer of the payment processor. Returns false if [`CUSTOMERS_MAX`] others are linked already.
     pub fn add_customer(&mut self, customer: &str) -> bool {
         if self.customers().any(|has| has == customer) {
             return true;
@@ -251,25 +238,26 @@ impl Referral {
         true
     }
 
-    /// Whether nothing may earn or be paid of it at the moment.
+    /// True if an open review freezes the referral's commissions.
     #[must_use]
     pub fn is_frozen(&self) -> bool {
         self.review.as_ref().is_some_and(|review| review.status == ReviewStatus::Open)
     }
 
-    /// Whether this stood out of it.
+    /// True if a review has this flag, in any state.
     #[must_use]
     pub fn is_flagged(&self, flag: FraudFlag) -> bool {
         self.review.as_ref().is_some_and(|review| review.flags.contains(&flag))
     }
 
-    /// Whether its sales earn at all.
+    /// True if sales to this person can earn commissions: the referral is neither blocked nor rejected.
     #[must_use]
     pub fn may_earn(&self) -> bool {
         self.blocked.is_none() && self.status != ReferralStatus::Rejected
     }
 
-    /// Whether its time ran out before it was linked to a customer: it earns nothing, and another may claim the person.
+    /// True if the referral expired before it was linked to a customer. It earns nothing, and another partner can refer
+    /// the person.
     #[must_use]
     pub fn has_lapsed(&self, now: Timestamp) -> bool {
         self.status == ReferralStatus::Lead && self.customer.is_none() && now >= self.expires_at
@@ -281,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_standing_follows_from_what_became_of_it() {
+    fn the_status_is_derived_from_the_activity() {
         use ReferralStatus::{Active, Cancelled, Lead, Refunded, Trialing};
         let at = |second| Some(Timestamp::from_second(second).unwrap());
         let new = ReferralActivity::default();

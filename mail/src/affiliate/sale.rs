@@ -1,7 +1,7 @@
-//! A sale: a paid invoice as the payment processor tells of it, in the processor's own minor units.
+//! Sale: a paid invoice as the payment processor reports it, in the processor's minor units.
 //!
-//! It is what the newest of the processor's accounts says, not a change: who reads two accounts of one invoice in either
-//! order comes to the same sale.
+//! A sale is the state in the newest report, not a change. Reading two reports of an invoice in either order gives the
+//! same sale.
 
 use std::collections::BTreeMap;
 
@@ -13,102 +13,102 @@ use super::money::Currency;
 /// A paid invoice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sale {
-    /// The processor's id of the invoice.
+    /// The invoice's id at the payment processor.
     pub invoice: String,
-    /// The currency of all its amounts.
+    /// The currency of all amounts.
     pub currency: Currency,
-    /// What it came to: after discounts, with tax.
+    /// Total after discounts, including tax, in minor units.
     pub total: i64,
-    /// `total` without tax, where the processor says so.
+    /// `total` without tax, if the processor reports it.
     pub total_excluding_tax: Option<i64>,
-    /// The tax in `total`, where `total_excluding_tax` is not said.
+    /// Tax in `total`; used if `total_excluding_tax` is missing.
     pub tax: i64,
-    /// What was really paid: less than `total` when credit was used.
+    /// The amount paid: less than `total` if account credit was used.
     pub amount_paid: i64,
-    /// When it was paid, by the processor's clock.
+    /// Time of payment by the processor's clock.
     pub paid_at: Timestamp,
-    /// What was sold; empty where the processor does not say.
+    /// Items; empty if the processor does not report them.
     pub lines: Vec<SaleLine>,
 }
 
-/// One line of an invoice. Where `amount` is negative, so are the parts of it: what is taken off what is given back.
+/// One line of an invoice. If `amount` is negative (a proration credit), the other amounts are negative too.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaleLine {
-    /// Its amount before discounts; negative for what is given back (proration).
+    /// Amount before discounts in minor units; negative for a proration credit.
     pub amount: i64,
-    /// Discounts on it.
+    /// Discounts on this line.
     pub discount: i64,
     /// Tax that `amount` includes.
     pub inclusive_tax: i64,
-    /// Credit granted before tax, besides the discounts.
+    /// Credit before tax, in addition to the discounts.
     pub pretax_credit: i64,
-    /// The processor's id of the price.
+    /// The price's id at the payment processor.
     pub price: Option<String>,
-    /// The processor's id of the product.
+    /// The product's id at the payment processor.
     pub product: Option<String>,
 }
 
-/// What became of the money since: absolute figures, not changes.
+/// Refunds and disputes of a sale: absolute values, not changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SaleReturns {
-    /// What was given back in all, by refunds and credit notes.
+    /// Total of refunds and credit notes in minor units.
     pub refunded: i64,
-    /// What had been given back when last it was not all: a commission that is taken back keeps the amount that it had
-    /// then. See [`super::refunds::Refunds`].
+    /// The last total that was less than everything. A reversed commission retains the amount that it had then. See
+    /// [`super::refunds::Refunds`].
     pub refunded_in_part: i64,
-    /// When the processor told last that it was not all, by its clock; where all was given back.
+    /// If everything was returned: time of the newest report, by the processor's clock, that the total had decreased to
+    /// less than everything.
     pub in_part_at: Option<Timestamp>,
-    /// As of when the newest is known that was told of it.
+    /// Time of the newest report.
     pub told_at: Option<Timestamp>,
-    /// The disputes that there ever were, by the processor's ids.
+    /// All disputes, also closed ones, by the processor's id.
     pub disputes: BTreeMap<String, DisputeState>,
 }
 
 impl SaleReturns {
-    /// The disputes that take commissions back.
+    /// The disputes that reverse commissions.
     pub fn reversing_disputes(&self) -> impl Iterator<Item = (&str, DisputeState)> {
         let takes_back = self.disputes.iter().filter(|(_, dispute)| dispute.reverses_commissions());
         takes_back.map(|(id, dispute)| (id.as_str(), *dispute))
     }
 
-    /// Whether the money is with the bank, for now or for good.
+    /// True if the bank holds the money, temporarily or for good.
     #[must_use]
     pub fn has_disputed_funds(&self) -> bool {
         self.disputes.values().any(|dispute| dispute.holds_funds())
     }
 
-    /// Whether the bank asks.
+    /// True if a bank's inquiry is open.
     #[must_use]
     pub fn has_inquiry(&self) -> bool {
         self.disputes.values().any(|dispute| *dispute == DisputeState::Inquiry)
     }
 }
 
-/// A dispute of a charge.
+/// State of a dispute of a charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DisputeState {
-    /// The bank asks (`warning_*`): nothing is taken back yet, and nothing may earn.
+    /// The bank made an inquiry (`warning_*`): the commission is frozen, not reversed.
     Inquiry,
-    /// The inquiry ended without a dispute.
+    /// The inquiry was closed without a dispute.
     InquiryClosed,
-    /// The money is contested, or was lost.
+    /// The payment is disputed; the bank holds the money.
     Open,
-    /// It was won: lines that were reversed for it stay so until the owner reinstates them.
+    /// The dispute was won. Commissions that it reversed remain reversed until the owner reinstates them.
     Won,
-    /// It was lost.
     Lost,
 }
 
 impl DisputeState {
-    /// Whether it takes commissions back. Sticky: a dispute that was won did so while it was open, whether or not we heard
-    /// of that.
+    /// True if the dispute reverses commissions. A won dispute counts too, because it reversed them while it was open.
+    /// The result therefore does not depend on whether the open state was received.
     #[must_use]
     pub fn reverses_commissions(self) -> bool {
         matches!(self, Self::Open | Self::Won | Self::Lost)
     }
 
-    /// Whether the money is with the bank, for now or for good.
+    /// True if the bank holds the money, temporarily or for good.
     #[must_use]
     pub fn holds_funds(self) -> bool {
         matches!(self, Self::Open | Self::Lost)

@@ -1,7 +1,7 @@
-//! A visit: somebody who came by a partner's link, and from when until when that binds.
+//! Visit: a click on a partner's link, and the time for which the visitor is attributed to the partner.
 //!
 //! ```text
-//! click ─► whose is the visitor? ([`stands`]) ─► the visit that stood, or a new one ─► sign-up, checkout ─► referral
+//! click ─► attribution ([`attributed_visit`]) ─► existing or new visit ─► sign-up, checkout ─► referral
 //! ```
 
 use std::net::IpAddr;
@@ -13,71 +13,66 @@ use super::referral::FraudFlag;
 use crate::address::Address;
 use crate::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
 
-/// Referrals that one visit leads to: people who share a browser.
+/// Maximum number of referrals of one visit (people who share a browser).
 pub const REFERRALS_MAX: usize = 20;
-/// Numbers of a visitor that are kept: domains that a visit was handed over to.
+/// Maximum number of visitor ids of one visit: one for each domain that the visit was passed to.
 pub const VISITORS_MAX: usize = 8;
-/// The longest tag of a partner, in characters; what is longer is cut.
+/// Longest partner tag in characters; longer tags are truncated.
 pub const SUB_ID_CHARS_MAX: usize = 100;
-/// Who comes by the same link again within this time has loaded the page anew.
+/// A repeated click on the same link within this time is a page reload.
 pub const RELOAD_WINDOW: SignedDuration = SignedDuration::from_mins(30);
-/// For so long after its end a visit is kept: what was bought in time may be told late.
+/// How long an expired visit is stored, because a purchase made in time can be reported late.
 pub const RETENTION_AFTER_EXPIRY: SignedDuration = SignedDuration::from_hours(30 * 24);
-/// For how long clicks are counted by the day.
+/// How long daily click counts are stored.
 pub const COUNTS_RETENTION: SignedDuration = SignedDuration::from_hours(2 * 366 * 24);
 
-/// A visit.
+/// A click on a partner's link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartnerVisit {
-    /// Its id: what `stx.referral` holds.
+    /// The value of `stx.referral`.
     pub id: VisitId,
-    /// Whose program it is of.
     pub account: AccountId,
-    /// By whose link.
     pub partner: PartnerId,
-    /// By which link.
     pub link: PartnerLinkId,
-    /// The visitor's numbers (the cookie `stx_vid`), one on each domain; none where no script ran. [`VISITORS_MAX`] at
-    /// most.
+    /// Visitor ids (cookie `stx_vid`), one per domain; empty if no script ran. At most [`VISITORS_MAX`].
     pub visitors: Vec<String>,
     /// The partner's own tag.
     pub sub_id: Option<String>,
-    /// From where: an address, or a network of IPv6.
+    /// The visitor's IP address; for IPv6 its network prefix.
     pub from: Option<IpAddr>,
-    /// What stood out when it came.
+    /// Fraud flags of the click.
     pub flags: Vec<FraudFlag>,
-    /// Who it is, as far as pages have said so; [`REFERRALS_MAX`] at most.
+    /// Email addresses that pages reported for the visitor. At most [`REFERRALS_MAX`].
     pub people: Vec<Address>,
-    /// Whom it became; [`REFERRALS_MAX`] at most.
+    /// Referrals that resulted from the visit. At most [`REFERRALS_MAX`].
     pub referrals: Vec<ReferralId>,
-    /// When the link was followed.
     pub clicked_at: Timestamp,
-    /// Until when it binds.
+    /// End of the attribution.
     pub expires_at: Timestamp,
 }
 
 impl PartnerVisit {
-    /// Whether it binds nobody any more.
+    /// True if the attribution has ended.
     #[must_use]
     pub fn has_lapsed(&self, now: Timestamp) -> bool {
         now >= self.expires_at
     }
 
-    /// Until when it is kept.
+    /// The time until which the visit is stored.
     #[must_use]
     pub fn retained_until(&self) -> Timestamp {
         self.expires_at.checked_add(RETENTION_AFTER_EXPIRY).unwrap_or(Timestamp::MAX)
     }
 
-    /// Whether following this link now is the same page loaded anew.
+    /// True if a click on this link now is a reload of the page.
     #[must_use]
     pub fn is_reload(&self, link: PartnerLinkId, now: Timestamp) -> bool {
         self.link == link && now.duration_since(self.clicked_at) < RELOAD_WINDOW
     }
 }
 
-/// Which of two visits of one visitor stands: by the program's model the one that was first or last. In whatever order
-/// they are heard of, it is the same one.
+/// Returns the visit of two that the visitor is attributed to: the first or the last by click time, as the program's
+/// model requires. The order of the arguments does not matter.
 #[must_use]
 pub fn attributed_visit<'a>(model: Attribution, one: &'a PartnerVisit, other: &'a PartnerVisit) -> &'a PartnerVisit {
     let (first, last) =
@@ -111,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn which_visit_stands_does_not_depend_on_the_order() {
+    fn attribution_does_not_depend_on_the_order() {
         for (one, other) in [(visit(10, 1), visit(20, 2)), (visit(10, 1), visit(10, 2))] {
             for (a, b) in [(&one, &other), (&other, &one)] {
                 assert_eq!(attributed_visit(Attribution::FirstClick, a, b), &one);
@@ -121,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_loaded_anew_is_no_other_visit() {
+    fn a_reload_is_recognised() {
         let one = visit(10, 1);
         let at = |second| Timestamp::from_second(second).unwrap();
         assert!(one.is_reload(one.link, at(11)) && one.is_reload(one.link, at(10 + 1_799)));

@@ -1,51 +1,54 @@
-//! Conditions: questions about what is known, with one answer each.
+//! Conditions: comparisons of fields with values, evaluated to true or false.
 //!
 //! ```text
 //! {"all" | "any": [{"field": "event.data.plan", "op": "eq", "value": "trial"}, …]}
 //! ```
 //!
-//! | op | holds when |
+//! | op | true if |
 //! |---|---|
-//! | `eq` `neq` | the field is (is not) the value: numbers by size, to the digit, all else by kind and content; `null` is a field that is missing |
-//! | `gt` `gte` `lt` `lte` | both are numbers; or both are texts: as times where both are times, else by their characters |
-//! | `contains` | a text holds the text; a list holds the value |
-//! | `starts_with` `ends_with` | a text begins (ends) so |
-//! | `exists` | the field is there and not null; with the value `false`, that it is not |
-//! | `is_empty` | the field is missing, null, or an empty text, list or object; with `false`, that it is not |
-//! | `in` | the value is a list, and the field is one of its entries |
+//! | `eq` `neq` | the field equals (does not equal) the value: numbers by exact decimal value, anything else by type
+//! and content; `null` equals a missing field |
+//! | `gt` `gte` `lt` `lte` | both are numbers, or both are strings; strings are compared as timestamps if both are,
+//! else by code points |
+//! | `contains` | a string contains the string, or a list contains the value |
+//! | `starts_with` `ends_with` | a string starts (ends) with the value |
+//! | `exists` | the field is present and not null; with the value `false`: the opposite |
+//! | `is_empty` | the field is missing, null, or an empty string, list or object; with the value `false`: the opposite
+//! |
+//! | `in` | the value is a list that contains the field |
 //!
-//! A field that is missing is nothing: `neq` holds (unless the value is null), `is_empty` holds, all else does
-//! not. Values of different kinds are never equal and never in an order: `"5"` is not 5.
+//! For a missing field `neq` is true (unless the value is null), `is_empty` is true, and every other operator is false.
+//! Values of different types are never equal and have no order: `"5"` is not 5.
 
 use std::cmp::Ordering;
 
 use serde_json::{Value, json};
 
 use super::context;
-use crate::{moment, number};
+use crate::{raw_number, timestamp};
 
-/// Questions of one condition.
+/// Maximum number of clauses of a condition.
 pub const CLAUSES_MAX: usize = 50;
-/// A value, as JSON.
+/// Longest JSON text of a value in bytes.
 pub const VALUE_BYTES_MAX: usize = 4 << 10;
-/// Entries of a value that is a list.
+/// Maximum number of entries of a list value.
 pub const LIST_MAX: usize = 100;
-/// A field's path.
+/// Longest path of a field in bytes.
 pub const FIELD_BYTES_MAX: usize = 256;
 
 macro_rules! ops {
     ($($(#[$doc:meta])* $name:ident $word:literal,)*) => {
-        /// What is asked.
+        /// A comparison operator. The module page defines each of them.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Op {
             $($(#[$doc])* $name,)*
         }
 
         impl Op {
-            /// All of them, as they are written.
+            /// All words in the API.
             pub const WORDS: &'static [&'static str] = &[$($word,)*];
 
-            /// The one that is written like this.
+            /// The operator with this word.
             #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 match word {
@@ -54,7 +57,7 @@ macro_rules! ops {
                 }
             }
 
-            /// How it is written.
+            /// The word in the API.
             #[must_use]
             pub fn word(self) -> &'static str {
                 match self {
@@ -66,74 +69,61 @@ macro_rules! ops {
 }
 
 ops! {
-    /// Is it this?
     Eq "eq",
-    /// Is it not this?
     Neq "neq",
-    /// Is it more?
     Gt "gt",
-    /// Is it as much or more?
     Gte "gte",
-    /// Is it less?
     Lt "lt",
-    /// Is it as much or less?
     Lte "lte",
-    /// Does it hold this?
     Contains "contains",
-    /// Does it begin so?
     StartsWith "starts_with",
-    /// Does it end so?
     EndsWith "ends_with",
-    /// Is it there?
     Exists "exists",
-    /// Is there nothing in it?
     IsEmpty "is_empty",
-    /// Is it one of these?
     In "in",
 }
 
 impl Op {
-    /// Whether the value may be left out.
+    /// True if the value is optional.
     #[must_use]
     pub fn is_unary(self) -> bool {
         matches!(self, Self::Exists | Self::IsEmpty)
     }
 }
 
-/// One question.
+/// One comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConditionClause {
-    /// Of what: `event.data.plan`.
+    /// The path of the field: `event.data.plan`.
     pub field: String,
-    /// What is asked.
     pub op: Op,
-    /// What it is compared with; null where it was left out.
+    /// The value to compare with; null if it was omitted.
     pub value: Value,
 }
 
-/// Questions that are one.
+/// Clauses joined by `all` or `any`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// All must hold; else any does.
+    /// True for `all`, false for `any`.
     pub all: bool,
-    /// At least one.
+    /// The clauses; at least one.
     pub clauses: Vec<ConditionClause>,
 }
 
 impl Condition {
-    /// Whether it holds of what `here` is known. A value that is a reference (`{{event.data.plan}}`) is looked up
+    /// Evaluates the condition for the data in `here`. A value that is a reference (`{{event.data.plan}}`) is resolved
     /// in `run`.
     #[must_use]
     pub fn evaluate(&self, here: &Value, run: &Value) -> bool {
-        let mut answers = self.clauses.iter().map(|question| question.holds(here, run));
-        if self.all { answers.all(|yes| yes) } else { answers.any(|yes| yes) }
+        let mut results = self.clauses.iter().map(|clause| clause.holds(here, run));
+        if self.all { results.all(|holds| holds) } else { results.any(|holds| holds) }
     }
 
-    /// As it is written.
+    /// The JSON form, which the reader accepts.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let questions: Value = self.clauses.iter().map(ConditionClause::to_json).collect();
-        json!({if self.all { "all" } else { "any" }: questions})
+        let clauses: Value = self.clauses.iter().map(ConditionClause::to_json).collect();
+        json!({if self.all { "all" } else { "any" }: clauses})
     }
 }
 
@@ -195,16 +185,16 @@ fn is_empty(field: &Value) -> bool {
 }
 
 fn is_equal(one: &Value, other: &Value) -> bool {
-    number::compare(one, other).map_or_else(|| one == other, Ordering::is_eq)
+    raw_number::compare(one, other).map_or_else(|| one == other, Ordering::is_eq)
 }
 
 fn compare_order(one: &Value, other: &Value) -> Option<Ordering> {
     match (one, other) {
-        (Value::String(one), Value::String(other)) => match (moment::parse(one), moment::parse(other)) {
+        (Value::String(one), Value::String(other)) => match (timestamp::parse(one), timestamp::parse(other)) {
             (Ok(one), Ok(other)) => Some(one.cmp(&other)),
             _ => Some(one.cmp(other)),
         },
-        _ => number::compare(one, other),
+        _ => raw_number::compare(one, other),
     }
 }
 
@@ -213,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_question_has_one_answer() {
+    fn operators_compare_values() {
         use Op::{Contains, EndsWith, Eq, Exists, Gt, Gte, In, IsEmpty, Lt, Lte, Neq, StartsWith};
         for (field, op, value, holds) in [
             (json!("trial"), Eq, json!("trial"), true),
@@ -259,29 +249,29 @@ mod tests {
             (json!("a"), In, json!(["b", "a"]), true),
             (json!("a"), In, json!("abc"), false),
             (Value::Null, In, json!([null]), false),
-            (number::parse("19.90").unwrap(), Eq, json!(19.9), true),
-            (number::parse("12345678901234567890123").unwrap(), Gt, json!(1e22), true),
-            (number::parse("[1.10]").unwrap(), Contains, json!(1.1), true),
-            (number::parse("-0").unwrap(), In, json!([1, 0]), true),
-            (number::parse("0.00").unwrap(), IsEmpty, Value::Null, false),
-            (number::parse("1.10").unwrap(), Eq, json!("1.10"), false),
+            (raw_number::parse("19.90").unwrap(), Eq, json!(19.9), true),
+            (raw_number::parse("12345678901234567890123").unwrap(), Gt, json!(1e22), true),
+            (raw_number::parse("[1.10]").unwrap(), Contains, json!(1.1), true),
+            (raw_number::parse("-0").unwrap(), In, json!([1, 0]), true),
+            (raw_number::parse("0.00").unwrap(), IsEmpty, Value::Null, false),
+            (raw_number::parse("1.10").unwrap(), Eq, json!("1.10"), false),
         ] {
             assert_eq!(evaluate_op(op, &field, &value), holds, "{field} {} {value}", op.word());
         }
     }
 
     #[test]
-    fn all_and_any_and_references() {
-        let question = |field: &str, op, value| ConditionClause { field: field.to_owned(), op, value };
-        let questions = vec![
-            question("event.data.order", Op::Eq, json!("{{event.data.order}}")),
-            question("event.data.items.1", Op::Eq, json!("b")),
+    fn all_any_and_references_are_evaluated() {
+        let clause = |field: &str, op, value| ConditionClause { field: field.to_owned(), op, value };
+        let clauses = vec![
+            clause("event.data.order", Op::Eq, json!("{{event.data.order}}")),
+            clause("event.data.items.1", Op::Eq, json!("b")),
         ];
         let here = json!({"event": {"data": {"order": 7, "items": ["a", "b"]}}});
-        let all = Condition { all: true, clauses: questions.clone() };
+        let all = Condition { all: true, clauses: clauses.clone() };
         assert!(all.evaluate(&here, &json!({"event": {"data": {"order": 7}}})));
         let other = json!({"event": {"data": {"order": 8}}});
         assert!(!all.evaluate(&here, &other));
-        assert!(Condition { all: false, clauses: questions }.evaluate(&here, &other));
+        assert!(Condition { all: false, clauses }.evaluate(&here, &other));
     }
 }

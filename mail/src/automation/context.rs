@@ -1,12 +1,12 @@
-//! What a run knows: the event that began it, and the one that it waited for last.
+//! Run context: the event that started a run, and the event of its last wait.
 //!
 //! ```text
 //! {"event": {"name", "email", "user_id", "data"}, "wait": {"received", "name", "email", "user_id", "data"}}
 //! ```
 //!
-//! References (`{{event.data.plan}}`, `{{wait.received}}`) are tags of a template, filled in by the engine that
-//! fills in templates ([`crate::template`]), with its bounds. It is kept sealed while the run lasts: the data
-//! is the customer's, with what was left out of the stored copy of the event.
+//! References (`{{event.data.plan}}`, `{{wait.received}}`) are template tags, which the template engine
+//! ([`crate::template`]) renders within its limits. The context is stored encrypted while the run exists, because it
+//! contains the customer's data, including fields that the stored event omits.
 
 use std::borrow::Cow;
 
@@ -14,22 +14,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::email::Category;
-use crate::number;
+use crate::raw_number;
 use crate::received::AutoReplyContext;
-use crate::signal::TriggerEvent;
 use crate::template::render::{VARIABLE_NAME_BYTES_MAX, VARIABLES_DEPTH_MAX};
 use crate::template::{ParsedTemplate, RenderError, RenderedTemplate, TemplateBodies, TemplateSettings};
+use crate::trigger_event::TriggerEvent;
 
-/// An event, as references see it.
+/// An event as references see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EventFacts {
-    /// What happened.
+    /// The event's name.
     pub name: String,
-    /// To whom, by address.
+    /// The person's email address.
     pub email: Option<String>,
-    /// To whom, by the product's own id.
+    /// The person's id in the customer's product.
     pub user_id: Option<String>,
-    /// Particulars.
+    /// The event's payload.
     pub data: Value,
 }
 
@@ -44,51 +44,51 @@ impl From<&TriggerEvent<'_>> for EventFacts {
     }
 }
 
-/// What became of the last wait.
+/// Result of the last wait.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitResult {
-    /// The event came, and not the timeout.
+    /// True if the event arrived before the timeout.
     pub received: bool,
-    /// The event, if it came.
+    /// The event, if it arrived.
     #[serde(flatten)]
     pub facts: Option<EventFacts>,
 }
 
-/// What a run knows.
+/// The data of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunContext {
-    /// What began it.
+    /// The event that started the run.
     pub event: EventFacts,
-    /// What became of the last wait; none before the first.
+    /// The result of the last wait; `None` before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<WaitResult>,
-    /// Where a received email began it: what answers to that must heed. No reference sees it.
+    /// Set if a received email started the run: the data that automatic replies must respect. References cannot see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answering: Option<AutoReplyContext>,
 }
 
 impl RunContext {
-    /// A run that begins with this event.
+    /// The context of a run that this event starts.
     #[must_use]
     pub fn new(event: EventFacts) -> Self {
         Self { event, wait: None, answering: None }
     }
 
-    /// What references see. Before the first wait nothing was received.
+    /// The JSON object that references are resolved in. Before the first wait `wait.received` is false.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let nothing = WaitResult { received: false, facts: None };
-        json!({"event": self.event, "wait": self.wait.as_ref().unwrap_or(&nothing)})
+        let not_received = WaitResult { received: false, facts: None };
+        json!({"event": self.event, "wait": self.wait.as_ref().unwrap_or(&not_received)})
     }
 }
 
-/// What filters see of an event: as `event`, and, where it is waited for, as `wait` too.
+/// The JSON object that filters see: the event as `event`, and as `wait` for filters of a wait step.
 #[must_use]
 pub fn event_context(facts: &EventFacts) -> Value {
     json!({"event": facts, "wait": WaitResult { received: true, facts: Some(facts.clone()) }})
 }
 
-/// The value at a path: `event.data.items.0.name`.
+/// Resolves a path: `event.data.items.0.name`.
 #[must_use]
 pub fn resolve_path<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(root, |value, name| match value {
@@ -98,7 +98,7 @@ pub fn resolve_path<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
     })
 }
 
-/// The path of a text that is one reference and nothing else.
+/// The path of a text that consists of one reference.
 #[must_use]
 pub fn reference_path(text: &str) -> Option<&str> {
     let path = text.trim().strip_prefix("{{")?.strip_suffix("}}")?.trim();
@@ -106,10 +106,10 @@ pub fn reference_path(text: &str) -> Option<&str> {
     (path.starts_with("event.") || path.starts_with("wait.")).then_some(path).filter(|p| p.chars().all(plain))
 }
 
-/// A template of a subject and bodies that a step has of its own, read.
+/// Compiles a step's own subject and bodies.
 ///
 /// # Errors
-/// The parts that cannot be read, and why.
+/// The parts that are not valid templates, each with its error.
 pub fn compile_template(
     subject: Option<&str>,
     html: Option<&str>,
@@ -129,10 +129,10 @@ pub fn compile_template(
         .map_err(|errors| errors.into_iter().map(|(part, error)| (part, error.to_string())).collect())
 }
 
-/// Fills the references of a subject and bodies in; `variables` are seen beside what the run knows.
+/// Renders a subject and bodies with `root` and additional `variables`.
 ///
 /// # Errors
-/// What is missing, or will not do.
+/// A variable is missing, or the result exceeds a limit.
 pub fn render_template(
     program: &ParsedTemplate,
     root: &Value,
@@ -141,37 +141,37 @@ pub fn render_template(
     program.render(&template_variables(root, variables))
 }
 
-/// What a template sees: what the run knows, and variables beside it.
+/// The variables of a template: `root`, extended by `variables`.
 #[must_use]
 pub fn template_variables(root: &Value, variables: &Map<String, Value>) -> Value {
-    let mut seen = match prune(root, 0) {
-        Value::Object(fields) => fields,
+    let mut fields = match prune(root, 0) {
+        Value::Object(own) => own,
         _ => Map::new(),
     };
-    seen.extend(variables.clone());
-    Value::Object(seen)
+    fields.extend(variables.clone());
+    Value::Object(fields)
 }
 
-/// Fills the references of one text in. A text without any is as it is.
+/// Renders the references in a text. A text without references is returned unchanged.
 ///
 /// # Errors
-/// What is missing, or will not do.
+/// The text is not a valid template, a variable is missing, or the result exceeds a limit.
 pub fn render_text<'a>(text: &'a str, root: &Value) -> Result<Cow<'a, str>, String> {
     if !text.contains("{{") {
         return Ok(Cow::Borrowed(text));
     }
     let program = compile_template(None, None, Some(text)).map_err(|errors| {
-        errors.into_iter().next().map_or_else(|| "cannot be read".to_owned(), |(_, message)| message)
+        errors.into_iter().next().map_or_else(|| "is not a valid template".to_owned(), |(_, message)| message)
     })?;
     let rendered = render_template(&program, root, &Map::new()).map_err(|error| error.to_string())?;
     Ok(Cow::Owned(rendered.text.unwrap_or_default()))
 }
 
-/// Fills the references of all texts of a value in. A text that is one reference becomes what it leads to,
-/// whatever that is; leads it nowhere, what it is the value of is left out.
+/// Renders the references in all strings of a value. A string that consists of one reference becomes the referenced
+/// value of any type. If the reference has no value, the field or list entry is omitted.
 ///
 /// # Errors
-/// What is missing, or will not do.
+/// A text is not a valid template, a variable is missing, or a result exceeds a limit.
 pub fn render_value(value: &Value, root: &Value) -> Result<Option<Value>, String> {
     Ok(match value {
         Value::String(text) => match reference_path(text) {
@@ -182,7 +182,7 @@ pub fn render_value(value: &Value, root: &Value) -> Result<Option<Value>, String
             let filled: Result<Vec<_>, _> = entries.iter().map(|entry| render_value(entry, root)).collect();
             Some(Value::Array(filled?.into_iter().flatten().collect()))
         }
-        number if number::is_number(number) => Some(number.clone()),
+        number if raw_number::is_number(number) => Some(number.clone()),
         Value::Object(fields) => {
             let mut filled = Map::new();
             for (name, value) in fields {
@@ -196,14 +196,14 @@ pub fn render_value(value: &Value, root: &Value) -> Result<Option<Value>, String
     })
 }
 
-/// Without what a template would refuse to look at as a whole, though it needs none of it: what is too deep, and
-/// names that are too long.
+/// Removes values that are nested too deeply and fields with names that are too long. The template engine would refuse
+/// the whole data for them, even if the template does not use them.
 fn prune(value: &Value, depth: usize) -> Value {
     match value {
         Value::Array(entries) if depth < VARIABLES_DEPTH_MAX => {
             entries.iter().map(|entry| prune(entry, depth + 1)).collect()
         }
-        number if number::is_number(number) => number.clone(),
+        number if raw_number::is_number(number) => number.clone(),
         Value::Object(fields) if depth < VARIABLES_DEPTH_MAX => {
             let fits = fields.iter().filter(|(name, _)| name.len() <= VARIABLE_NAME_BYTES_MAX);
             fits.map(|(name, value)| (name.clone(), prune(value, depth + 1))).collect()
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_filled_in() {
+    fn references_are_rendered() {
         let root = root();
         for (given, expected) in [
             (json!("plain"), Some(json!("plain"))),
@@ -239,12 +239,12 @@ mod tests {
         ] {
             assert_eq!(render_value(&given, &root), Ok(expected), "{given}");
         }
-        let data = number::parse(r#"{"price":19.90,"order":12345678901234567890123,"owed":0.00}"#).unwrap();
+        let data = raw_number::parse(r#"{"price":19.90,"order":12345678901234567890123,"owed":0.00}"#).unwrap();
         let event = EventFacts { name: "paid".to_owned(), email: None, user_id: None, data };
         let exact = RunContext::new(event).to_json();
         let text = "{{event.data.order}}: {{event.data.price}}{{#if event.data.owed}}, and more{{/if}}";
         assert_eq!(render_text(text, &exact).unwrap(), "12345678901234567890123: 19.90");
-        assert_eq!(render_value(&json!("{{event.data.price}}"), &exact).unwrap(), number::parse("19.90").ok());
+        assert_eq!(render_value(&json!("{{event.data.price}}"), &exact).unwrap(), raw_number::parse("19.90").ok());
         let error = render_value(&json!("Hi {{event.data.nobody}}"), &root).unwrap_err();
         assert!(error.contains("event.data.nobody"), "{error}");
         assert!(render_text("{{#if", &root).is_err());
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_is_in_nobodys_way() {
+    fn values_nested_too_deeply_are_pruned() {
         let deep = (0..60).fold(json!(1), |inner, _| json!({"a": inner}));
         let event =
             EventFacts { name: "x".to_owned(), email: None, user_id: None, data: json!({"deep": deep, "n": 1}) };
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_kept_and_read_back() {
+    fn contexts_round_trip() {
         let event =
             EventFacts { name: "a".to_owned(), email: None, user_id: Some("7".to_owned()), data: json!({"b": 1}) };
         let mut context = RunContext::new(event.clone());

@@ -1,57 +1,54 @@
-//! What an automation does, as its customer wrote it: a trigger, and steps in their order.
+//! Automation definition: the trigger and the ordered steps, as the customer configured them.
 //!
-//! A definition is stored and shown as the JSON that [`Definition::to_json`] writes, and [`super::read`] reads:
-//! there is one form of it. References in it are not filled in yet.
+//! A definition is stored and returned as the JSON of [`AutomationDefinition::to_json`], which [`super::parse`] parses.
+//! It is the canonical form. References in texts are not resolved here.
 
 use serde_json::{Map, Value, json};
 
 use super::condition::Condition;
-use super::span::TimeSpan;
-use super::window::TimeWindow;
+use super::time_span::TimeSpan;
+use super::time_window::TimeWindow;
 use crate::email::Category;
 use crate::suppression::category_word;
 
-/// What an automation does.
+/// The trigger and the steps of an automation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AutomationDefinition {
-    /// What starts a run.
     pub trigger: Trigger,
-    /// What a run does, in order.
     pub steps: Vec<AutomationStep>,
 }
 
-/// What starts a run, and what ends it.
+/// The events that start and cancel runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trigger {
-    /// The event.
+    /// Name of the event that starts a run.
     pub event: String,
-    /// Only those that this holds of.
+    /// Only events that match this condition start a run.
     pub filter: Option<Condition>,
-    /// Events that end the runs of the person that they are about.
+    /// Names of events that cancel the runs of the event's person.
     pub cancel_on_events: Vec<String>,
-    /// Whether one person may have several runs.
     pub reentry: Reentry,
-    /// Opens and clicks by machines count as well.
+    /// True if opens and clicks by machines start runs too.
     pub include_machine: bool,
 }
 
-/// Whether one person may have several runs.
+/// The rule for several runs of one person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reentry {
-    /// Each event starts one.
+    /// Every event starts a run.
     #[default]
     Always,
-    /// One for ever.
+    /// One run per person, ever.
     Once,
-    /// One at a time.
+    /// One active run per person at a time.
     WhileNotRunning,
 }
 
 impl Reentry {
-    /// All of them, as they are written.
+    /// All words in the API.
     pub const WORDS: &'static [&'static str] = &["always", "once", "while_not_running"];
 
-    /// The one that is written like this.
+    /// The variant with this word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
@@ -62,7 +59,7 @@ impl Reentry {
         }
     }
 
-    /// How it is written.
+    /// The word in the API.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -73,37 +70,33 @@ impl Reentry {
     }
 }
 
-/// A step.
+/// A step of an automation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AutomationStep {
-    /// By what other steps name it.
+    /// The key that other steps refer to.
     pub key: Option<String>,
-    /// What people call it.
+    /// Display name.
     pub name: Option<String>,
-    /// What it does.
     pub action: StepAction,
 }
 
-/// What a step does.
+/// The type and the parameters of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepAction {
-    /// Sends an email.
     SendEmail(Box<SendEmailStep>),
-    /// Lets time pass.
+    /// Waits for a duration or until a time.
     Delay(DelayStep),
-    /// Waits for another event.
     WaitForEvent(WaitForEventStep),
-    /// Goes on only if something holds.
+    /// Continues only if a condition is true.
     Condition(ConditionStep),
-    /// Sends a text message.
     Sms(SmsStep),
 }
 
 impl StepAction {
-    /// All kinds, as they are written.
+    /// All types in the API.
     pub const WORDS: &'static [&'static str] = &["send_email", "delay", "wait_for_event", "condition", "sms"];
 
-    /// How its kind is written.
+    /// The type in the API.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -116,95 +109,87 @@ impl StepAction {
     }
 }
 
-/// An email to send.
+/// The parameters of an email. All texts can contain references.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SendEmailStep {
-    /// The template, by alias or id; none when the email has bodies of its own.
+    /// The template; `None` if the step has bodies of its own.
     pub template: Option<TemplateSelector>,
-    /// The subject; with a template, instead of its own.
+    /// The subject; it replaces the template's.
     pub subject: Option<String>,
-    /// The HTML body.
     pub html: Option<String>,
-    /// The plain-text body.
     pub text: Option<String>,
-    /// What is filled in beside what the run knows.
+    /// Template variables, in addition to the run context.
     pub variables: Map<String, Value>,
-    /// The author; the template's where none is given.
+    /// From; the template's if `None`.
     pub from: Option<String>,
-    /// To whom.
+    /// Recipients; [`TO_DEFAULT`] if none is configured.
     pub to: Vec<String>,
-    /// Where answers go.
     pub reply_to: Vec<String>,
-    /// What it is for.
     pub category: Option<Category>,
-    /// What is hung on it.
     pub tags: Vec<(String, String)>,
 }
 
-/// To whom a step sends that does not say.
+/// The recipient of a step without `to`.
 pub const TO_DEFAULT: &str = "{{event.email}}";
 
-/// A template and which version of it.
+/// A reference to a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateSelector {
-    /// Its alias or id.
+    /// Alias or id.
     pub name: String,
-    /// This version; the published one where none is given.
+    /// Version number; the published version if `None`.
     pub version: Option<u32>,
 }
 
-/// A time to let pass.
+/// The parameters of a delay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DelayStep {
-    /// How long.
     pub length: DelayLength,
-    /// It ends only then.
+    /// The delay ends only within this window.
     pub window: Option<TimeWindow>,
 }
 
-/// How long a delay lasts.
+/// The length of a delay.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DelayLength {
-    /// So long.
+    /// A duration.
     For(TimeSpan),
-    /// Until the time that this text comes to.
+    /// Until a time, given as a text with references.
     Until(String),
 }
 
-/// An event to wait for.
+/// The parameters of a wait for an event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitForEventStep {
-    /// Which.
     pub event: String,
-    /// How it is known that it is about the same person.
+    /// How the event is matched to the run's person.
     pub by: MatchBy,
-    /// Only one that this holds of.
+    /// Only an event that matches this condition ends the wait.
     pub filter: Option<Condition>,
-    /// For so long.
+    /// Longest time to wait.
     pub timeout: TimeSpan,
-    /// And then?
     pub on_timeout: OnTimeout,
-    /// Opens and clicks by machines count as well.
+    /// True if opens and clicks by machines end the wait too.
     pub include_machine: bool,
 }
 
-/// How it is known that an event is about the same person.
+/// How an event is matched to the person of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MatchBy {
     /// By user id.
     UserId,
-    /// By address.
+    /// By email address.
     Email,
-    /// By user id, or where one of both has none, by address.
+    /// By user id; by email address if the event or the run has no user id.
     #[default]
     Auto,
 }
 
 impl MatchBy {
-    /// All of them, as they are written.
+    /// All words in the API.
     pub const WORDS: &'static [&'static str] = &["user_id", "email", "auto"];
 
-    /// The one that is written like this.
+    /// The variant with this word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
@@ -215,7 +200,7 @@ impl MatchBy {
         }
     }
 
-    /// How it is written.
+    /// The word in the API.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -226,23 +211,23 @@ impl MatchBy {
     }
 }
 
-/// What becomes of a run whose wait is over without the event.
+/// The effect of a wait that times out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnTimeout {
-    /// It goes on.
+    /// The run continues.
     #[default]
     Continue,
-    /// It is completed.
+    /// The run is completed.
     Stop,
-    /// It has failed.
+    /// The run fails.
     Fail,
 }
 
 impl OnTimeout {
-    /// All of them, as they are written.
+    /// All words in the API.
     pub const WORDS: &'static [&'static str] = &["continue", "stop", "fail"];
 
-    /// The one that is written like this.
+    /// The variant with this word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
@@ -253,7 +238,7 @@ impl OnTimeout {
         }
     }
 
-    /// How it is written.
+    /// The word in the API.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -264,42 +249,40 @@ impl OnTimeout {
     }
 }
 
-/// A condition, and what follows when it does not hold.
+/// The parameters of a condition step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConditionStep {
-    /// The condition.
     pub condition: Condition,
-    /// The later step that it goes on with when it does not hold; none when the run is completed then.
+    /// The step to continue with if the condition is false; if `None`, the run is completed.
     pub skip_to: Option<SkipTarget>,
 }
 
-/// A later step.
+/// A reference to a later step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkipTarget {
-    /// As it was named: by its key, or by its number.
+    /// The reference as configured: a key or an index.
     pub target: Value,
-    /// Its place.
+    /// Index of the step.
     pub index: usize,
 }
 
-/// A text message to send.
+/// The parameters of a text message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmsStep {
-    /// To which number.
+    /// Phone number.
     pub to: String,
-    /// What it says.
     pub body: String,
 }
 
 impl AutomationDefinition {
-    /// As it is written.
+    /// The canonical JSON form.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let steps: Value = self.steps.iter().map(AutomationStep::to_json).collect();
         json!({"trigger": self.trigger.to_json(), "steps": steps})
     }
 
-    /// The events that runs of it may wait for.
+    /// Names of the events that runs wait for.
     pub fn awaited_events(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|step| match &step.action {
             StepAction::WaitForEvent(wait) => Some(wait.event.as_str()),
@@ -307,7 +290,7 @@ impl AutomationDefinition {
         })
     }
 
-    /// Whether it sends text messages.
+    /// True if a step sends a text message.
     #[must_use]
     pub fn has_sms(&self) -> bool {
         self.steps.iter().any(|step| matches!(step.action, StepAction::Sms(_)))
@@ -315,7 +298,7 @@ impl AutomationDefinition {
 }
 
 impl Trigger {
-    /// As it is written.
+    /// The canonical JSON form.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut json = json!({"event": self.event});
@@ -332,7 +315,7 @@ impl Trigger {
 }
 
 impl AutomationStep {
-    /// As it is written.
+    /// The canonical JSON form.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut json = Map::new();

@@ -1,4 +1,5 @@
-//! Jobs: what automations have to do beside the steps of runs, in slices that each are one commit.
+//! Automation jobs: background work of automations other than the steps of runs. Each job is processed in slices of one
+//! commit.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,61 +9,49 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use crate::event::Subject;
 use crate::id::{AccountId, AutomationId, EventId, RunId};
 
-/// A job. It lies in a partition, whose owner does it.
+/// A job. It is stored in a partition and executed by the node that owns the partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AutomationJob {
-    /// Its id.
     pub id: EventId,
-    /// Whose it is.
     pub account: AccountId,
-    /// Whose owner does it.
+    /// The partition that the job is stored in.
     pub partition: u16,
-    /// When.
     pub due: Timestamp,
-    /// What is to be done.
     pub work: AutomationJobKind,
 }
 
-/// What is to be done.
+/// The work of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum AutomationJobKind {
-    /// An event of ours happened, that some automation hears.
+    /// Match an event of the service itself with the triggers and waits of automations.
     Hear {
-        /// What it is about.
+        /// Subject of the event.
         subject: Subject,
-        /// Which.
         event: EventId,
     },
-    /// A signal matched more runs than one commit changes: the others.
+    /// Process the remaining runs of a signal that matched more runs than fit into one commit.
     Rest {
-        /// The signal, sealed.
+        /// The signal, encrypted.
         signal: SealedBytes,
-        /// Runs are to be cancelled; else they go on.
+        /// True to cancel the matched runs, false to resume them.
         cancels: bool,
-        /// After which key, in each of the lists that it is looked for in.
+        /// Cursors: the last processed key of each index that is searched.
         after: Vec<Option<SealedBytes>>,
     },
-    /// The runs of an automation are cancelled that were made before.
+    /// Cancel the existing runs of an automation.
     Cancel {
-        /// Which.
         automation: AutomationId,
-        /// Those before this one.
+        /// Only runs with a lower id are cancelled.
         before: RunId,
     },
-    /// The runs of an automation go on that were held.
-    Release {
-        /// Which.
-        automation: AutomationId,
-    },
-    /// An automation was deleted: so is all that it left.
-    Forget {
-        /// Which.
-        automation: AutomationId,
-    },
+    /// Resume the held runs of an automation that was activated again.
+    Release { automation: AutomationId },
+    /// Delete all data of a deleted automation.
+    Forget { automation: AutomationId },
 }
 
-/// Bytes, written in base64.
+/// Encrypted bytes, serialized as base64.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedBytes(pub Vec<u8>);
 

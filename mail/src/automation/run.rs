@@ -1,23 +1,23 @@
-//! A run: one person's way through an automation, as a value that moves.
+//! Automation run: the state machine of one person's execution of an automation.
 //!
 //! ```text
-//! queued ─► running ─► (waiting ─► running)* ─► completed | failed          any that is not over ─► cancelled
+//! queued ─► running ─► (waiting ─► running)* ─► completed | failed          any active state ─► cancelled
 //! ```
 //!
-//! A move changes the run and says which facts have become true; who makes it commits both at once. Moves know
-//! no clock and no store.
+//! A transition changes the run and returns the resulting events ([`RunFact`]). The caller writes both in one commit.
+//! Transitions read neither the clock nor the store.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::person::{self, PersonKey};
+use super::person_key::{self, PersonKey};
 use super::{Automation, AutomationDefinition};
 use crate::event::EventKind;
 use crate::id::{AccountId, AutomationId, RunId};
-use crate::moment;
+use crate::timestamp;
 
-/// A run's way by automations that started one another through their mail, at most.
+/// Maximum length of a chain of automations that start each other by their emails.
 pub const LINEAGE_MAX: usize = 8;
 
 macro_rules! words {
@@ -29,10 +29,10 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All of them, as they are written.
+            /// All words in the API.
             pub const WORDS: &'static [&'static str] = &[$($word,)*];
 
-            /// The one that is written like this.
+            /// The variant with this word.
             #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 match word {
@@ -41,7 +41,7 @@ macro_rules! words {
                 }
             }
 
-            /// How it is written.
+            /// The word in the API.
             #[must_use]
             pub fn word(self) -> &'static str {
                 match self {
@@ -53,25 +53,23 @@ macro_rules! words {
 }
 
 words! {
-    /// Where a run stands.
+    /// Status of a run.
     RunStatus {
-        /// It is about to begin.
+        /// Created; the first step has not begun.
         Queued "queued",
-        /// It is at a step.
+        /// Executing a step, or ready to.
         Running "running",
-        /// It waits for a time or an event.
+        /// Waiting for a time or an event.
         Waiting "waiting",
-        /// It has ended well.
         Completed "completed",
-        /// It was ended by an error.
         Failed "failed",
-        /// It was ended from outside.
+        /// Ended by an event or by an API request.
         Cancelled "cancelled",
     }
 }
 
 impl RunStatus {
-    /// Whether it goes on.
+    /// True if the run has not ended.
     #[must_use]
     pub fn is_active(self) -> bool {
         matches!(self, Self::Queued | Self::Running | Self::Waiting)
@@ -79,192 +77,170 @@ impl RunStatus {
 }
 
 words! {
-    /// Where a step of a run stands.
+    /// Status of a step.
     StepStatus {
-        /// Its turn has not come.
         Pending "pending",
-        /// It is being done.
         Running "running",
-        /// It waits.
         Waiting "waiting",
-        /// It is done.
         Completed "completed",
-        /// It could not be done.
         Failed "failed",
-        /// The run ended before it, or went past it.
+        /// The run ended before this step, or skipped it.
         Skipped "skipped",
     }
 }
 
 words! {
-    /// Who ended a run from outside.
+    /// The cause of a cancellation.
     CancelSource {
-        /// An event of `cancel_on_events`.
+        /// An event in `cancel_on_events`.
         Event "event",
-        /// Somebody, over the API.
+        /// An API request.
         Api "api",
     }
 }
 
 words! {
-    /// How a run ended well.
+    /// How a run was completed.
     CompletionReason {
-        /// All steps are done.
+        /// All steps were executed.
         AllSteps "all_steps",
-        /// A condition did not hold.
+        /// A condition was false.
         Condition "condition",
     }
 }
 
 words! {
-    /// For what a run was made.
+    /// The purpose of a run.
     RunMode {
-        /// An event started it.
+        /// A real run, started by an event.
         Live "live",
-        /// Tried out: nothing is sent.
+        /// A test without sending anything.
         DryRun "dry_run",
-        /// Tried out with real mail.
+        /// A test that sends real email.
         TestSend "test_send",
     }
 }
 
-/// A step of a run.
+/// State of a step in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepState {
-    /// Its key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Its kind.
+    /// Type in the API.
     pub r#type: String,
-    /// Where it stands.
     pub status: StepStatus,
-    /// What came of it; null while nothing has.
+    /// Result of the step; null before its end.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub output: Value,
-    /// Why it could not be done.
+    /// Set if the step failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// When it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
 }
 
-/// What a run waits for.
+/// The condition that a waiting run waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunWait {
-    /// The event; none when it waits for the time alone.
+    /// Event name; `None` if the run waits for a time only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
-    /// The keys of the person that the event must be about, one of them.
+    /// Keys of the run's person. The event must match one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub persons: Vec<PersonKey>,
-    /// Since when: what happened before was not waited for.
+    /// Events before this time do not count.
     pub since: Timestamp,
-    /// Until when.
+    /// The timeout.
     pub until: Timestamp,
 }
 
-/// One person's way through an automation.
+/// One person's execution of an automation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AutomationRun {
-    /// Its id.
     pub id: RunId,
-    /// Whose it is.
     pub account: AccountId,
-    /// The automation.
     pub automation: AutomationId,
-    /// What it was called then.
+    /// Name of the automation when the run was created.
     pub automation_name: String,
-    /// The version that it follows.
+    /// The version that the run executes.
     pub version: u32,
-    /// Whose owner goes on with it.
+    /// The partition that the run is stored in; the node that owns the partition executes the run.
     pub partition: u16,
-    /// Where it stands.
     pub status: RunStatus,
-    /// The id of the event that began it, as it is written.
+    /// Id of the event that started the run, as text.
     pub source: String,
-    /// What that event is called.
+    /// Name of that event.
     pub event_name: String,
-    /// The person, by the product's own id.
+    /// The person's id in the customer's product.
     pub user_id: Option<String>,
-    /// The person, by address.
+    /// The person's email address.
     pub email: Option<String>,
-    /// The step whose turn it is; the last one when it has ended.
+    /// Index of the current step; of the last step after the end.
     pub index: usize,
-    /// All steps.
     pub steps: Vec<StepState>,
-    /// What it waits for.
+    /// Set while the run waits.
     pub waiting: Option<RunWait>,
-    /// When it goes on by itself; none when it has ended or is held.
+    /// When the run continues by itself; `None` if it has ended or is held.
     pub due: Option<Timestamp>,
-    /// Its automation is paused: it goes on when that is activated.
+    /// True while the automation is paused. The run continues when it is activated again.
     pub held: bool,
-    /// How often this step was tried in vain.
+    /// Number of failed tries of the current step.
     pub tries: u32,
-    /// Since when.
+    /// Time of the first failed try.
     pub trying_since: Option<Timestamp>,
-    /// Who ended it from outside.
     pub cancelled_by: Option<CancelSource>,
-    /// How it ended well.
     pub ended_by: Option<CompletionReason>,
-    /// Why it failed.
+    /// Set if the run failed.
     pub error: Option<String>,
-    /// The automations whose mail led to it.
+    /// The automations whose emails led to this run, to stop loops.
     pub lineage: Vec<AutomationId>,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When its first step began.
+    /// When the first step began.
     pub started_at: Option<Timestamp>,
-    /// When it ended.
     pub completed_at: Option<Timestamp>,
 }
 
-/// Something that has become true of a run.
+/// An event that a transition caused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunFact {
-    /// What.
     pub kind: EventKind,
-    /// What its webhooks say, but for the id.
+    /// The payload for webhooks, without the event id.
     pub detail: Value,
 }
 
-/// What begins a run.
+/// The parameters of a new run.
 #[derive(Debug, Clone)]
 pub struct RunStart<'a> {
-    /// The run's id.
     pub id: RunId,
-    /// The partition that it lies in.
+    /// The partition that the run is stored in.
     pub partition: u16,
-    /// The event's id, as it is written.
+    /// Id of the starting event, as text.
     pub source: String,
-    /// What the event is called.
     pub event_name: &'a str,
-    /// The person, by the product's own id.
+    /// The person's id in the customer's product.
     pub user_id: Option<&'a str>,
-    /// The person, by address.
+    /// The person's email address.
     pub email: Option<&'a str>,
-    /// The automations whose mail led to it.
+    /// The automations whose emails led to this run.
     pub lineage: Vec<AutomationId>,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 
-/// Where a run goes on after a step.
+/// The continuation of a run after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextStep {
-    /// With the next step.
     Next,
-    /// With that one.
+    /// The step with this index.
     SkipTo(usize),
-    /// Nowhere: it is completed.
+    /// None: the run is completed.
     Stop(Option<CompletionReason>),
 }
 
 impl AutomationRun {
-    /// A run that is about to begin, and the fact that it is there.
+    /// Creates a queued run, and the event for its start.
     #[must_use]
     pub fn begin(
         automation: &Automation,
@@ -312,13 +288,13 @@ impl AutomationRun {
         (run, fact)
     }
 
-    /// The keys by which the person is found.
+    /// The keys that the run is indexed by: of the user id and of the email address.
     #[must_use]
     pub fn persons(&self) -> [Option<PersonKey>; 2] {
-        [self.user_id.as_deref().map(person::user_key), self.email.as_deref().map(person::email_key)]
+        [self.user_id.as_deref().map(person_key::user_key), self.email.as_deref().map(person_key::email_key)]
     }
 
-    /// The step whose turn it is begins, if it has not.
+    /// Starts the current step if it has not begun.
     pub fn start_step(&mut self, now: Timestamp) {
         if self.status == RunStatus::Queued {
             self.status = RunStatus::Running;
@@ -332,7 +308,7 @@ impl AutomationRun {
         }
     }
 
-    /// The step waits.
+    /// Makes the current step wait.
     pub fn wait_for(&mut self, waiting: RunWait, now: Timestamp) {
         self.start_step(now);
         if let Some(step) = self.steps.get_mut(self.index) {
@@ -343,7 +319,7 @@ impl AutomationRun {
         self.waiting = Some(waiting);
     }
 
-    /// The step is tried again later.
+    /// Schedules a retry of the current step.
     pub fn defer_step(&mut self, due: Timestamp, now: Timestamp) {
         self.start_step(now);
         self.tries = self.tries.saturating_add(1);
@@ -351,13 +327,13 @@ impl AutomationRun {
         self.due = Some(due);
     }
 
-    /// The automation is paused: nothing is due any more.
+    /// Holds the run because its automation was paused.
     pub fn hold(&mut self) {
         self.held = true;
         self.due = None;
     }
 
-    /// The automation is active again: what it held for is due as it was.
+    /// Resumes a held run. A wait ends at its original time.
     pub fn release(&mut self, now: Timestamp) {
         if self.held {
             self.held = false;
@@ -365,7 +341,7 @@ impl AutomationRun {
         }
     }
 
-    /// The step is done.
+    /// Completes the current step, then continues with `then` or completes the run.
     pub fn complete_step(&mut self, output: Value, then: NextStep, now: Timestamp) -> Vec<RunFact> {
         self.start_step(now);
         if let Some(step) = self.steps.get_mut(self.index) {
@@ -397,7 +373,7 @@ impl AutomationRun {
         facts
     }
 
-    /// The step could not be done, and the run has failed.
+    /// Fails the current step and the run.
     pub fn fail_step(&mut self, error: &str, now: Timestamp) -> Vec<RunFact> {
         self.start_step(now);
         if let Some(step) = self.steps.get_mut(self.index) {
@@ -410,7 +386,7 @@ impl AutomationRun {
         vec![RunFact { kind: EventKind::AutomationFailed, detail: self.event_detail("failed", Some(self.index)) }]
     }
 
-    /// It is ended from outside, which is no fact that anybody is told of.
+    /// Cancels the run. No event is emitted.
     pub fn cancel(&mut self, by: CancelSource, now: Timestamp) {
         if let Some(step) = self.steps.get_mut(self.index)
             && matches!(step.status, StepStatus::Running | StepStatus::Waiting)
@@ -437,8 +413,8 @@ impl AutomationRun {
         }
     }
 
-    /// `automation.started`, `completed`, `failed` (completions-email.md 2.10). A run starts for who is told of it
-    /// when `automation.started` says so, in all of its events: when it was made.
+    /// The payload of `automation.started`, `completed` and `failed` (completions-email.md 2.10). `started_at` is the
+    /// creation time in all of them, because `automation.started` is emitted at creation.
     fn event_detail(&self, status: &str, step: Option<usize>) -> Value {
         json!({
             "automation_id": self.automation,
@@ -453,12 +429,12 @@ impl AutomationRun {
             "step_type": step.and_then(|step| self.steps.get(step)).map(|step| step.r#type.as_str()),
             "error": self.error,
             "ended_by": self.ended_by.map(CompletionReason::word),
-            "started_at": moment::to_rfc3339(self.created_at),
-            "completed_at": self.completed_at.map(moment::to_rfc3339),
+            "started_at": timestamp::to_rfc3339(self.created_at),
+            "completed_at": self.completed_at.map(timestamp::to_rfc3339),
         })
     }
 
-    /// `automation.step_completed`.
+    /// The event `automation.step_completed`.
     fn step_completed(&self) -> RunFact {
         let step = self.steps.get(self.index);
         let output = step.map(|step| step.output.clone()).filter(|output| !output.is_null());
@@ -481,7 +457,7 @@ impl AutomationRun {
 mod tests {
     use super::*;
     use crate::automation::AutomationStatus;
-    use crate::automation::read;
+    use crate::automation::parse;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -502,7 +478,7 @@ mod tests {
             {"type": "delay", "duration": "1d"}, {"type": "delay", "duration": "1d"},
             {"type": "sms", "to": "1", "body": "x"}, {"type": "delay", "duration": "1d"},
         ]);
-        let definition = read::parse_stored(&json!({"trigger": {"event": "a"}, "steps": steps})).unwrap();
+        let definition = parse::parse_stored(&json!({"trigger": {"event": "a"}, "steps": steps})).unwrap();
         let beginning = RunStart {
             id: RunId::new(at(0), 1),
             partition: 3,
@@ -517,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_goes_forward_and_ends() {
+    fn a_run_advances_to_its_end() {
         let (mut run, started) = run();
         assert_eq!(started.kind, EventKind::AutomationStarted);
         assert_eq!((&started.detail["status"], &started.detail["step_index"]), (&json!("running"), &Value::Null));
@@ -555,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_held_keeps_its_time() {
+    fn a_held_run_keeps_its_due_time() {
         let (mut run, _) = run();
         run.wait_for(RunWait { event: None, persons: Vec::new(), since: at(11), until: at(20) }, at(11));
         run.hold();

@@ -1,35 +1,35 @@
-//! The table of replies that everybody has: `table.txt`, read once.
+//! The built-in classification table: `table.txt`, parsed once.
 //!
-//! The first row that matches counts. Rows of a provider stand before those of everybody.
+//! The first matching row wins. Rows of a provider precede the general rows.
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use super::action::ReplyAction;
-use super::pattern::{ClassifierInput, ReplyPattern, TextPattern};
+use super::reply_action::ReplyAction;
+use super::reply_pattern::{ClassifierInput, ReplyPattern, TextPattern};
 use super::{BounceClass, Classification};
 use crate::address::DomainName;
 
 const TABLE_TEXT: &str = include_str!("table.txt");
 
-/// Read at the first reply; that every line can be read is a test.
+/// Parsed at the first use. A test ensures that every line is valid.
 static RULES: LazyLock<Vec<ClassificationRule>> = LazyLock::new(|| parse_table(TABLE_TEXT).unwrap_or_default());
 
-/// What replies of a kind mean.
+/// A row of the table.
 #[derive(Debug)]
 struct ClassificationRule {
     pattern: ReplyPattern,
     meaning: Classification,
 }
 
-/// What a reply means.
-pub(super) fn classify(heard: &ClassifierInput<'_>) -> Classification {
-    let row = RULES.iter().find(|row| row.pattern.matches(heard));
-    // The last rows match everything.
+/// Classifies a reply by the first matching row.
+pub(super) fn classify(input: &ClassifierInput<'_>) -> Classification {
+    let row = RULES.iter().find(|row| row.pattern.matches(input));
+    // The last row matches every reply.
     row.map_or(Classification { reason: BounceClass::Undetermined, action: None }, |row| row.meaning)
 }
 
-/// The provider whose name, or one above it, a mail host has.
+/// The provider that a mail host belongs to, by its name or a parent domain.
 pub(super) fn mailbox_provider(host: &DomainName) -> Option<&'static DomainName> {
     let is_of = |row: &&ClassificationRule| row.pattern.providers.iter().any(|name| is_at_or_below(host, name));
     RULES.iter().find(is_of).and_then(|row| row.pattern.providers.first())
@@ -40,7 +40,7 @@ fn is_at_or_below(host: &DomainName, name: &DomainName) -> bool {
     below.is_some_and(|below| below.is_empty() || below.ends_with('.'))
 }
 
-/// What words mean by themselves, whoever says them, with whatever code.
+/// Classifies a text by the rows that depend on nothing but text.
 pub(super) fn classify_text(text: &str) -> Option<BounceClass> {
     let worded = |row: &&ClassificationRule| {
         let ReplyPattern { providers, code, when, words } = &row.pattern;
@@ -54,7 +54,7 @@ fn parse_table(text: &str) -> Result<Vec<ClassificationRule>, String> {
     let mut rows = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
-        let wrong = |what: String| format!("line {}: {what}", number + 1);
+        let wrong = |error: String| format!("line {}: {error}", number + 1);
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
@@ -69,7 +69,7 @@ fn parse_table(text: &str) -> Result<Vec<ClassificationRule>, String> {
     Ok(rows)
 }
 
-/// `category[/action]  code  when  words | words`, with `-` for any code and any time.
+/// Parses `category[/action]  code  when  words | words`, with `-` for any code or any stage.
 fn parse_row(line: &str) -> Result<(Classification, ReplyPattern), String> {
     let mut rest = line;
     let mut column = || {
@@ -80,21 +80,21 @@ fn parse_row(line: &str) -> Result<(Classification, ReplyPattern), String> {
     let (meaning, code, when) = (column(), column(), column());
     let given = |text: &'static str, word: &str| (word != text).then(|| word.to_owned());
     let (reason, action) = meaning.split_once('/').map_or((meaning, None), |(r, a)| (r, Some(a)));
-    let reason = BounceClass::from_word(reason).ok_or_else(|| format!("`{reason}` is no category"))?;
+    let reason = BounceClass::from_word(reason).ok_or_else(|| format!("unknown category `{reason}`"))?;
     let action = action.map(parse_action).transpose()?;
     let code = given("-", code).map(|code| code.parse()).transpose()?;
     let when = given("-", when).map(|when| when.parse()).transpose()?;
-    // A quoted one begins or ends with a space: a whole word is meant.
+    // A text in quotes keeps its leading or trailing space, to match a whole word.
     let words = rest.split(" | ").filter(|words| !words.trim().is_empty());
     let words = words.map(|words| TextPattern::new(words.trim().trim_matches('"'))).collect();
     Ok((Classification { reason, action }, ReplyPattern { providers: Vec::new(), code, when, words }))
 }
 
-/// `slow-down`, `pause:2h`.
+/// Parses `slow-down` or `pause:2h`.
 fn parse_action(text: &str) -> Result<ReplyAction, String> {
     let Some((word, hours)) = text.split_once(':') else { return ReplyAction::parse(text, None) };
     let hours = hours.strip_suffix('h').and_then(|hours| hours.parse::<u64>().ok());
-    let hours = hours.ok_or_else(|| format!("`{text}` has no hours"))?;
+    let hours = hours.ok_or_else(|| format!("`{text}` has no duration in hours"))?;
     ReplyAction::parse(word, Some(Duration::from_secs(hours * 3600)))
 }
 
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_of_one_provider_are_known_by_one_name() {
+    fn hosts_of_one_provider_map_to_one_name() {
         for (host, expected) in [
             ("gmail-smtp-in.l.google.com", Some("google.com")),
             ("alt1.gmail-smtp-in.googlemail.com", Some("google.com")),
@@ -119,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_the_table_is_read() {
+    fn every_line_of_the_table_is_valid() {
         let rows = parse_table(TABLE_TEXT).unwrap();
         assert!(rows.len() > 100, "{}", rows.len());
         let words = rows.iter().flat_map(|row| &row.pattern.words).map(ToString::to_string);
         let odd: Vec<_> = words.filter(|w| w.contains('"') || w.trim().is_empty()).collect();
-        assert!(odd.is_empty(), "quotes stand around all of it or nowhere: {odd:?}");
+        assert!(odd.is_empty(), "quotes must enclose the whole text: {odd:?}");
         let shadowed: Vec<_> = rows.iter().filter(|row| row.pattern == ReplyPattern::default()).collect();
-        assert_eq!(shadowed.len(), 1, "the last row is for all the rest");
+        assert_eq!(shadowed.len(), 1, "only the last row matches every reply");
         assert_eq!(rows.last().unwrap().pattern, ReplyPattern::default());
     }
 }

@@ -1,7 +1,7 @@
-//! What servers really say: the corpus of `mail/tests/replies.txt`.
+//! Tests with real replies of mail servers: the corpus `mail/tests/replies.txt`.
 //!
-//! A line `[host]` begins what one host says. A row is a category (`/` and an action, where there is one), a
-//! phase, and the reply as it came over the wire, its lines separated by ` ¶ `.
+//! A line `[host]` starts the replies of one host. A row has the expected category, the phase and the reply. An action
+//! may follow the category after a `/`. The lines of a reply are separated by ` ¶ `.
 
 use serde::Deserialize as _;
 
@@ -48,7 +48,7 @@ fn corpus() -> Vec<CorpusRow> {
     rows
 }
 
-/// As the courier reads it from the wire.
+/// Parses a reply as the SMTP client does.
 fn reply_of(wire: &str) -> Option<SmtpReply> {
     let lines: Vec<&str> = wire.split(" ¶ ").collect();
     let code = lines.first()?.get(..3)?.parse().ok()?;
@@ -67,10 +67,10 @@ fn reply_of(wire: &str) -> Option<SmtpReply> {
 }
 
 #[test]
-fn every_reply_of_the_corpus_means_what_it_says() {
+fn every_reply_of_the_corpus_is_classified_as_expected() {
     let corpus = corpus();
     assert!(corpus.len() >= 300, "{}", corpus.len());
-    let told = |row: &CorpusRow| {
+    let result = |row: &CorpusRow| {
         let host = Some(row.host.as_str());
         let reason = classify(host, &row.reply, row.phase).word();
         match ReplyRules::default().classify(&ClassifierInput::new(host, &row.reply, row.phase)).action {
@@ -81,17 +81,17 @@ fn every_reply_of_the_corpus_means_what_it_says() {
     };
     let wrong: Vec<String> = corpus
         .iter()
-        .filter(|row| told(row) != row.expected)
-        .map(|row| format!("{}: {}, not {}: {:?} {}", row.line, told(row), row.expected, row.phase, row.reply))
+        .filter(|row| result(row) != row.expected)
+        .map(|row| format!("{}: {}, not {}: {:?} {}", row.line, result(row), row.expected, row.phase, row.reply))
         .collect();
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), corpus.len(), wrong.join("\n"));
     let vague = corpus.iter().filter(|row| row.expected.starts_with("undetermined")).count();
-    assert!(vague * 12 <= corpus.len(), "{vague} of {} say nothing", corpus.len());
+    assert!(vague * 12 <= corpus.len(), "{vague} of {} are undetermined", corpus.len());
 }
 
 #[test]
 fn a_permanent_refusal_that_blames_the_sender_never_blames_the_recipient() {
-    // Whoever says it: the same words behind a host that nobody knows.
+    // Without the host: the same text could be sent by an unknown server.
     let blamed: Vec<String> = corpus()
         .iter()
         .filter(|row| row.reply.code >= 500)
@@ -103,7 +103,7 @@ fn a_permanent_refusal_that_blames_the_sender_never_blames_the_recipient() {
 }
 
 #[test]
-fn what_is_missed_before_a_recipient_is_named_is_the_sender() {
+fn an_unknown_user_before_rcpt_is_the_sender() {
     let reply = SmtpReply::new(550, Enhanced::new(5, 1, 1), "user unknown");
     assert_eq!(classify(None, &reply, AttemptPhase::Mail), BounceClass::Policy);
     assert_eq!(classify(None, &reply, AttemptPhase::Rcpt), BounceClass::UnknownUser);

@@ -1,4 +1,4 @@
-//! Reports as a whole: of one recipient, of several, in ASCII and in UTF-8.
+//! Tests of complete DSNs: for one recipient, for several, in ASCII and in UTF-8.
 
 use mail_parser::{MessageParser, MimeHeaders as _};
 use proptest::prelude::*;
@@ -45,7 +45,7 @@ const PLAIN: &[u8] = b"From: a@b.example\r\nSubject: x\r\n\r\nbody\r\n";
 const ACCENTED: &str = "From: a@b.example\r\nSubject: gr\u{fc}\u{df}e\r\n\r\nbody\r\n";
 
 #[test]
-fn what_no_host_has_said_is_not_put_into_its_mouth() {
+fn a_local_error_is_not_attributed_to_a_remote_host() {
     let loops = PendingDsn {
         reply: Some(SmtpReply::new(550, Enhanced::new(5, 4, 6), "it loops back to this host")),
         remote_host: None,
@@ -72,7 +72,7 @@ fn a_report_is_well_formed() {
 }
 
 #[test]
-fn one_report_tells_of_many() {
+fn one_report_covers_many_recipients() {
     let until = Timestamp::from_second(172_800).unwrap();
     let notices = [
         notice("one@example.net", DsnAction::Failed),
@@ -82,19 +82,19 @@ fn one_report_tells_of_many() {
     ];
     let text = report("sender@example.com", &notices, PLAIN, true);
     assert!(text.contains("Subject: Undelivered mail returned to sender\r\n"));
-    // One block a recipient, each behind an empty line (RFC 3464 2.1).
+    // One field group per recipient, each after an empty line (RFC 3464 2.1).
     assert_eq!(text.matches("\r\n\r\nFinal-Recipient: rfc822; ").count(), 4, "{text}");
     assert_eq!(text.matches("Reporting-MTA: ").count(), 1);
     for action in ["failed\r\nStatus: 5.1.1", "delayed\r\nStatus: 4.1.1", "relayed\r\nStatus: 2.1.1"] {
         assert!(text.contains(&format!("Action: {action}\r\n")), "{action}: {text}");
     }
-    assert_eq!(text.matches(DsnAction::Failed.intro_text()).count(), 1, "said once for both");
+    assert_eq!(text.matches(DsnAction::Failed.intro_text()).count(), 1, "the introduction appears once for both");
     assert!(text.contains(DsnAction::Relayed.intro_text()) && text.contains(DsnAction::Delayed(until).intro_text()));
     assert!(text.contains("message/rfc822\r\n") && text.contains("\r\n\r\nbody\r\n"), "{text}");
 }
 
 #[test]
-fn who_reads_utf8_gets_it_as_it_is() {
+fn a_smtputf8_sender_gets_utf8() {
     let mut gone = notice("gr\u{fc}\u{df}e@example.net", DsnAction::Failed);
     gone.original_recipient = Some("utf-8;gr\u{fc}\u{df}e@example.net".into());
     gone.reply = Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), "unbekannter Empf\u{e4}nger"));
@@ -116,7 +116,7 @@ fn who_reads_utf8_gets_it_as_it_is() {
 }
 
 #[test]
-fn a_way_back_that_may_not_take_utf8_gets_it_quoted() {
+fn utf8_is_quoted_for_an_ascii_return_path() {
     let gone = [PendingDsn { smtputf8: true, ..notice("gr\u{fc}\u{df}e@example.net", DsnAction::Failed) }];
     for full in [false, true] {
         let text = report("sender@example.com", &gone, ACCENTED.as_bytes(), full);
@@ -129,7 +129,7 @@ fn a_way_back_that_may_not_take_utf8_gets_it_quoted() {
 }
 
 #[test]
-fn who_does_not_read_utf8_gets_ascii() {
+fn other_senders_get_ascii() {
     let mut gone = notice("who@example.net", DsnAction::Failed);
     gone.original_recipient = Some("utf-8;gr\u{fc}\u{df}e@example.net".into());
     gone.reply = Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), "unbekannter Empf\u{e4}nger"));
@@ -141,15 +141,15 @@ fn who_does_not_read_utf8_gets_ascii() {
 
 proptest! {
     #[test]
-    fn whatever_was_said_a_report_has_three_parts(
-        (said, orcpt) in ("\\PC{0,60}", "\\PC{0,40}"),
+    fn every_report_has_three_parts(
+        (reply, orcpt) in ("\\PC{0,60}", "\\PC{0,40}"),
         (local, to) in ("[a-z\u{e0}-\u{ff}]{1,20}", "[a-z\u{e0}-\u{ff}]{1,20}"),
         (smtputf8, full) in any::<(bool, bool)>(),
         header in "[a-z\u{e0}-\u{ff} ]{0,40}",
     ) {
         let mut gone = notice(&format!("{local}@example.net"), DsnAction::Failed);
         gone.original_recipient = Some(format!("utf-8;{orcpt}"));
-        gone.reply = Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), said));
+        gone.reply = Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), reply));
         gone.smtputf8 = smtputf8;
         let returned = format!("Subject: {header}\r\n\r\nbody\r\n");
         let text = report(&format!("{to}@example.com"), &[gone], returned.as_bytes(), full);

@@ -1,17 +1,17 @@
-//! Which parts of a message are its text, and which are files (RFC 8621 4.1.4).
+//! Classifies the parts of a message as text or files (RFC 8621 4.1.4).
 
-/// What matters of a part that has no parts.
+/// Properties of a leaf part that decide its class.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "four independent properties, in any mixture")]
 pub(super) struct LeafPart {
     pub(super) is_plain: bool,
     pub(super) is_html: bool,
-    /// It says that it is a file.
+    /// Its Content-Disposition is `attachment`.
     pub(super) is_attached: bool,
     pub(super) is_named: bool,
 }
 
-/// What is known of a multipart while its parts come.
+/// State of an open multipart.
 #[derive(Debug, Clone, Copy)]
 struct MultipartFrame {
     is_alternative: bool,
@@ -24,7 +24,7 @@ struct MultipartFrame {
     parts: usize,
 }
 
-/// The parts by what they are for.
+/// Part ids by class.
 #[derive(Debug, Default)]
 pub(super) struct BodyStructure {
     pub(super) html: Vec<u32>,
@@ -36,7 +36,7 @@ pub(super) struct BodyStructure {
 impl BodyStructure {
     fn frame(&mut self) -> &mut MultipartFrame {
         if self.frames.is_empty() {
-            // The message itself is taken for a multipart of one part.
+            // The message itself counts as a multipart with one part.
             self.frames.push(MultipartFrame {
                 is_alternative: false,
                 is_related: false,
@@ -52,7 +52,7 @@ impl BodyStructure {
         &mut self.frames[last]
     }
 
-    /// A multipart begins.
+    /// Opens a multipart.
     pub(super) fn open(&mut self, subtype: &str) {
         let (text_before, html_before) = (self.text.len(), self.html.len());
         let above = self.frame();
@@ -70,8 +70,8 @@ impl BodyStructure {
         self.frames.push(within);
     }
 
-    /// Sorts a part without parts. Returns whether it is text to read; all else is a file, pictures within the text
-    /// included: RFC 8621 counts those as body, and whoever lists the files of a message would miss them.
+    /// Classifies a leaf part. Returns whether it is text to read. Everything else is a file, including inline images:
+    /// RFC 8621 counts those as body, but a list of a message's files must include them.
     pub(super) fn add_leaf(&mut self, id: u32, leaf: &LeafPart) -> bool {
         let frame = self.frame();
         let is_first = frame.parts == 0;
@@ -83,7 +83,7 @@ impl BodyStructure {
             (to_text, to_html) = (leaf.is_plain, leaf.is_html);
         } else if is_inline {
             if frame.in_alternative {
-                // Of two forms of the same each is for one of the two bodies.
+                // Each of two alternative forms belongs to one of the two bodies.
                 frame.takes_html &= !leaf.is_plain;
                 frame.takes_text &= !leaf.is_html;
             }
@@ -102,7 +102,7 @@ impl BodyStructure {
         is_shown
     }
 
-    /// A multipart ends.
+    /// Closes the innermost multipart.
     pub(super) fn close(&mut self) {
         let Some(frame) = self.frames.pop() else { return };
         if !(frame.is_alternative && frame.takes_text && frame.takes_html) {

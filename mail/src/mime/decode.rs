@@ -1,4 +1,4 @@
-//! Content-Transfer-Encoding (RFC 2045 6), read as it is found: what does not belong is passed over, nothing is lost.
+//! Lenient decoding of Content-Transfer-Encoding (RFC 2045 6): invalid characters are skipped, valid data is preserved.
 
 use std::borrow::Cow;
 
@@ -6,18 +6,17 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// How a part is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransferEncoding {
-    /// `7bit`, `8bit`, `binary`, none, and what is not known.
+    /// `7bit`, `8bit`, `binary`, a missing field, and unknown encodings.
     Identity,
     Base64,
     QuotedPrintable,
-    /// `x-uuencode`, from before MIME had a name for it.
+    /// `x-uuencode`, older than MIME.
     Uuencode,
 }
 
-/// Base 64 without its padding, whatever the last bits are.
+/// Base 64 with optional padding; non-zero trailing bits are accepted.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -25,7 +24,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// The encoding that a field names, comments and what follows left aside.
+/// Parses the field's value, ignoring comments and trailing text.
 pub(super) fn parse_encoding(field: &str) -> TransferEncoding {
     let mut plain = String::with_capacity(field.len());
     let mut depth = 0_usize;
@@ -46,7 +45,7 @@ pub(super) fn parse_encoding(field: &str) -> TransferEncoding {
     }
 }
 
-/// What bytes were before they were encoded, and whether they were encoded as they must be.
+/// Decodes bytes, and returns whether the encoding was well-formed.
 pub(super) fn decode(encoding: TransferEncoding, bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
     match encoding {
         TransferEncoding::Identity => (Cow::Borrowed(bytes), true),
@@ -56,8 +55,9 @@ pub(super) fn decode(encoding: TransferEncoding, bytes: &[u8]) -> (Cow<'_, [u8]>
     }
 }
 
-/// POSIX `uuencode`: between `begin 644 name` and `end`, each line's first character says how many bytes it holds. What
-/// has no such frame stays as it is. Some write a blank for the digit 0, and some cut blanks at the end of a line.
+/// POSIX `uuencode`: between `begin 644 name` and `end`, the first character of each line encodes its length in bytes.
+/// Bytes without a `begin` line stay encoded. Some encoders write a blank for the digit 0, and some hosts cut trailing
+/// blanks: missing digits count as 0.
 fn decode_uuencoded(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
     let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     if !lines.by_ref().any(|line| line.starts_with(b"begin ")) {
@@ -80,7 +80,7 @@ fn decode_uuencoded(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
     (Cow::Owned(decoded), false)
 }
 
-/// RFC 2045 6.8: other characters are ignored, and the padding ends it.
+/// RFC 2045 6.8: ignores characters outside the alphabet; the padding ends the data.
 fn decode_base64(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
     let mut digits = Vec::with_capacity(bytes.len());
     let (mut is_whole, mut is_padded) = (true, false);
@@ -94,7 +94,7 @@ fn decode_base64(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
     }
     is_whole &= is_padded || digits.len() % 4 == 0;
     if digits.len() % 4 == 1 {
-        // Six bits are no byte.
+        // Six bits are not a byte.
         digits.pop();
         is_whole = false;
     }
@@ -104,7 +104,7 @@ fn decode_base64(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
     }
 }
 
-/// RFC 2045 6.7: what is no encoding stays as it is.
+/// RFC 2045 6.7: malformed sequences stay as they are.
 fn decode_quoted_printable(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
     let mut decoded = Vec::with_capacity(bytes.len());
     let (mut rest, mut is_whole) = (bytes, true);
@@ -120,7 +120,7 @@ fn decode_quoted_printable(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
             rest = after.get(2..).unwrap_or_default();
             continue;
         }
-        // A soft line break, with blanks that were added on the way.
+        // A soft line break, optionally with blanks that a host added.
         let blanks = after.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         match after.get(blanks..).unwrap_or_default() {
             [b'\r', b'\n', more @ ..] | [b'\n', more @ ..] => rest = more,

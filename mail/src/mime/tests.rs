@@ -1,4 +1,4 @@
-//! Messages as they should not be written.
+//! Malformed messages.
 
 use super::*;
 
@@ -88,7 +88,7 @@ fn files_are_told_from_texts() {
     assert_eq!(of("Content-Type: application/pdf"), file);
 }
 
-/// What would nest, or multiply, is as large as it came.
+/// Nested and repetitive messages do not grow beyond their own size.
 #[test]
 fn bombs_stay_as_small_as_they_are() {
     let digest: String =

@@ -1,30 +1,28 @@
-//! A conversion: somebody signed up, or began to pay. It is recorded once for each id, however often the event
-//! arrives.
+//! A conversion: a sign-up or a new subscription. It is recorded once per id, even if the event arrives repeatedly.
 
 use jiff::Timestamp;
 
-use super::context::{AdClickIds, SUBSCRIPTION_STARTED, SignupContext, USER_CREATED};
-use super::standing::CountingStatus;
+use super::counting_status::CountingStatus;
+use super::signup_context::{AdClickIds, SUBSCRIPTION_STARTED, SignupContext, USER_CREATED};
 use crate::id::{AccountId, ProductEventId};
 
-/// For how long conversions are kept: two years.
+/// Retention of conversions: two years.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(731 * 24 * 3600);
 
-/// What somebody did. The number is part of the stored key.
+/// The number is part of the stored key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ConversionKind {
-    /// They signed up: `user.created`.
+    /// `user.created`.
     SignUp = 1,
-    /// They began to pay: `subscription.started`.
+    /// `subscription.started`.
     Subscription = 2,
 }
 
 impl ConversionKind {
-    /// All of them.
     pub const ALL: [Self; 2] = [Self::SignUp, Self::Subscription];
 
-    /// What the event of this name says.
+    /// Returns the kind for an event name.
     #[must_use]
     pub fn from_event_name(name: &str) -> Option<Self> {
         match name {
@@ -34,7 +32,7 @@ impl ConversionKind {
         }
     }
 
-    /// What it is called on the wire.
+    /// Name in the API.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -43,39 +41,34 @@ impl ConversionKind {
         }
     }
 
-    /// The kind that is called so.
+    /// Parses the name in the API.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
 }
 
-/// A conversion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conversion {
-    /// The event that told of it first.
+    /// The first event that reported the conversion.
     pub event: ProductEventId,
-    /// Whose it is.
     pub account: AccountId,
-    /// What was done.
     pub kind: ConversionKind,
-    /// The id of the user or the subscription, by the product.
+    /// The product's id of the user or the subscription.
     pub subject: String,
-    /// Who it was, by the product's id.
+    /// The person's id in the product.
     pub user_id: Option<String>,
-    /// Who it was, by address.
+    /// The person's email address.
     pub email: Option<String>,
-    /// What the event says about where they came from.
     pub context: SignupContext,
-    /// Where their first visit was measured to come from.
+    /// Source of the person's first measured visit.
     pub source: Option<String>,
-    /// What it is worth, in what currency, if the event says so.
+    /// Monetary value and currency, if the event states them.
     pub value: Option<(f64, Option<String>)>,
-    /// When.
     pub occurred_at: Timestamp,
 }
 
-/// The conversion that an event tells of, if it is one that counts: its kind and the id that it is recorded by.
+/// Returns the kind and the deduplication id of the conversion that an event reports, if the event counts.
 #[must_use]
 pub fn conversion_of_event(
     name: &str,
@@ -91,10 +84,10 @@ pub fn conversion_of_event(
     Some((kind, id?))
 }
 
-/// What an event says that it is worth: `value` (or `amount`) and `currency`.
+/// The monetary value of an event: `value` (or `amount`) and `currency`.
 #[must_use]
 pub fn monetary_value(data: &serde_json::Value) -> Option<(f64, Option<String>)> {
-    let number = |name: &str| crate::number::as_f64(&data[name]);
+    let number = |name: &str| crate::raw_number::as_f64(&data[name]);
     let value = number("value").or_else(|| number("amount")).filter(|value| value.is_finite())?;
     let currency = data["currency"].as_str().map(str::trim);
     let is_code = |code: &&str| code.len() == 3 && code.bytes().all(|b| b.is_ascii_alphabetic());
@@ -102,7 +95,7 @@ pub fn monetary_value(data: &serde_json::Value) -> Option<(f64, Option<String>)>
 }
 
 impl Conversion {
-    /// The identifiers of the click that it is credited to.
+    /// The click identifiers to which the conversion is credited.
     #[must_use]
     pub fn ad_click_ids(&self) -> &AdClickIds {
         &self.context.clicks

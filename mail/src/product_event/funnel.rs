@@ -1,40 +1,39 @@
-//! A funnel: of those who took the first step in a time, how many took the next ones, in order.
+//! A funnel: of the people whose first step is within a time range, how many took the following steps in order.
 //!
-//! What counts of each step is the first time that a person took it. Own people and seats are left out.
+//! Only the first time of each step counts per person. Excluded people and seats are skipped.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use jiff::Timestamp;
 
+use super::counting_status::CountingStatus;
 use super::person::AnalyticsPerson;
-use super::standing::CountingStatus;
 
-/// Steps of a funnel.
+/// Maximum number of steps.
 pub const STEPS_MAX: usize = 10;
-/// Groups that are told apart; the others are one.
+/// Maximum number of groups; further labels are counted as [`OTHER`].
 pub const GROUPS_MAX: usize = 50;
-/// Who says nothing of what is grouped by.
+/// Group of people without a value.
 pub const UNKNOWN: &str = "(unknown)";
-/// All beyond [`GROUPS_MAX`].
+/// Group of all labels beyond [`GROUPS_MAX`].
 pub const OTHER: &str = "(other)";
 
-/// By what people are told apart.
+/// Property by which people are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupBy {
-    /// Where their first visit came from.
+    /// Source of their first visit.
     Source,
-    /// What the product calls their origin.
+    /// The product's own name of the origin.
     CameFrom,
-    /// How they signed up.
     SignupMethod,
 }
 
 impl GroupBy {
-    /// What they are called on the wire.
+    /// Names in the API.
     pub const WORDS: &'static [&'static str] = &["source", "came_from", "signup_method"];
 
-    /// The one that is called so.
+    /// Parses the name in the API.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
@@ -55,7 +54,7 @@ impl GroupBy {
     }
 }
 
-/// How many people took each step.
+/// Number of people per step.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StepCounts(pub Vec<u64>);
 
@@ -66,27 +65,25 @@ impl StepCounts {
     }
 }
 
-/// A funnel while people are put into it.
+/// A funnel under computation.
 #[derive(Debug)]
 pub struct Funnel<'a> {
     steps: &'a [String],
     range: Range<Timestamp>,
     group_by: Option<GroupBy>,
-    /// All of them.
+    /// Counts of all people.
     pub all: StepCounts,
-    /// By group.
+    /// Counts per group.
     pub groups: BTreeMap<String, StepCounts>,
 }
 
 impl<'a> Funnel<'a> {
-    /// An empty one.
     #[must_use]
     pub fn new(steps: &'a [String], range: Range<Timestamp>, group_by: Option<GroupBy>) -> Self {
         let all = StepCounts(vec![0; steps.len()]);
         Self { steps, range, group_by, all, groups: BTreeMap::new() }
     }
 
-    /// Puts a person in.
     pub fn add(&mut self, person: &AnalyticsPerson) {
         if person.standing != CountingStatus::Counted {
             return;
@@ -104,7 +101,7 @@ impl<'a> Funnel<'a> {
         }
     }
 
-    /// How many steps they took.
+    /// Number of consecutive steps that a person took in order.
     fn completed_steps(&self, person: &AnalyticsPerson) -> usize {
         let mut before = None;
         let taken = self.steps.iter().map_while(|step| {
@@ -120,7 +117,7 @@ impl<'a> Funnel<'a> {
     }
 }
 
-/// A share in basis points (hundredths of a percent), rounded down.
+/// A ratio in basis points (hundredths of a percent), rounded down; 0 if `whole` is 0.
 #[must_use]
 pub fn basis_points(part: u64, whole: u64) -> u64 {
     if whole == 0 { 0 } else { u64::try_from(u128::from(part) * 10_000 / u128::from(whole)).unwrap_or(u64::MAX) }
@@ -148,7 +145,7 @@ mod tests {
             (&[("visit", 10), ("a", 10), ("b", 99)][..], Some("x")),
             (&[("visit", 19), ("b", 30)], Some("x")),
             (&[("visit", 12), ("a", 13), ("b", 11)], None),
-            // Out of the time, and without the first step.
+            // Outside the range, and without the first step.
             (&[("visit", 20), ("a", 21)], Some("x")),
             (&[("visit", 9), ("a", 12)], Some("x")),
             (&[("a", 12), ("b", 13)], Some("x")),

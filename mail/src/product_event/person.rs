@@ -1,40 +1,39 @@
-//! A person: what is remembered of somebody who visited, signed up and did things, so that funnels need no
-//! look at events.
+//! A person in product analytics: a summary of their visits, sign-up and events, so that funnels need not read events.
 //!
-//! A person is known by the product's user id, by address, and by the cookie of the visits; an event that
-//! brings two of them together says that they are one. Of each event name the first time is remembered
-//! ("marks"), of [`MARKS_MAX`] names, and always of those that funnels begin with ([`ALWAYS`]).
+//! A person is identified by the product's user id, the email address, and the visitor cookie. An event that carries
+//! two of these merges them into one person. The first time of each event name is stored ("marks"), for up to
+//! [`MARKS_MAX`] names, and always for the names in [`ALWAYS_MARKED`].
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::context::{SUBSCRIPTION_STARTED, USER_CREATED};
-use super::standing::CountingStatus;
+use super::counting_status::CountingStatus;
+use super::signup_context::{SUBSCRIPTION_STARTED, USER_CREATED};
 
-/// Names of which the first time is remembered, of one person.
+/// Event names with a stored first time, per person.
 pub const MARKS_MAX: usize = 24;
-/// The mark of a visit.
+/// Mark name of a site visit.
 pub const VISIT: &str = "visit";
-/// Names that are always remembered.
+/// Names that are stored regardless of [`MARKS_MAX`].
 pub const ALWAYS_MARKED: &[&str] =
     &[VISIT, USER_CREATED, "user.activated", SUBSCRIPTION_STARTED, "subscription.churned"];
-/// What one person is known by, at most.
+/// Maximum number of aliases per person.
 pub const ALIASES_MAX: usize = 12;
 
-/// What a person is known by. The order is that of how much it says.
+/// Identifier of a person, the most reliable kind first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PersonAlias {
     /// The product's user id.
     User(String),
-    /// An address, in lower case.
+    /// An address in lower case.
     Email(String),
-    /// The cookie of the visits.
+    /// The visitor cookie.
     Visitor(String),
 }
 
 impl PersonAlias {
-    /// As it is stored: a letter and the text.
+    /// Stored form: one letter for the kind, then the identifier.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
@@ -44,7 +43,7 @@ impl PersonAlias {
         }
     }
 
-    /// Back from [`Alias::text`].
+    /// Parses the form of [`PersonAlias::text`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.get(1..)?.to_owned();
@@ -61,39 +60,35 @@ impl PersonAlias {
     }
 }
 
-/// A person.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AnalyticsPerson {
-    /// What they are known by.
     pub aliases: Vec<PersonAlias>,
-    /// The first time of each event.
+    /// First time of each event name.
     pub marks: BTreeMap<String, Timestamp>,
-    /// Where their first measured visit came from.
+    /// Source of their first measured visit.
     pub source: Option<String>,
-    /// Where their last one came from.
+    /// Source of their last visit.
     pub last_source: Option<String>,
-    /// What the product calls their origin.
+    /// The product's own name of the origin.
     pub came_from: Option<String>,
-    /// How they signed up.
     pub signup_method: Option<String>,
-    /// As what they count.
     pub standing: CountingStatus,
 }
 
 impl AnalyticsPerson {
-    /// Whether they are a user of the product, and which.
+    /// The alias that is the product's user id, if known.
     #[must_use]
     pub fn user(&self) -> Option<&PersonAlias> {
         self.aliases.iter().find(|alias| alias.is_user())
     }
 
-    /// Whether they may be known by this as well: nobody is two users.
+    /// Returns whether the alias can belong to this person: a person has one user id at most.
     #[must_use]
     pub fn accepts_alias(&self, alias: &PersonAlias) -> bool {
         !alias.is_user() || self.user().is_none_or(|user| user == alias)
     }
 
-    /// They are known by this from now on. False when there is no room.
+    /// Adds an alias. Returns false if [`ALIASES_MAX`] is reached.
     pub fn add_alias(&mut self, alias: &PersonAlias) -> bool {
         if self.aliases.contains(alias) {
             return true;
@@ -105,7 +100,7 @@ impl AnalyticsPerson {
         room
     }
 
-    /// They did this then.
+    /// Records an event; the earliest time of its name is stored.
     pub fn mark(&mut self, name: &str, at: Timestamp) {
         if let Some(first) = self.marks.get_mut(name) {
             *first = (*first).min(at);
@@ -114,7 +109,7 @@ impl AnalyticsPerson {
         }
     }
 
-    /// They turn out to count as this: own people stay out, whatever else is said of them.
+    /// Combines the counting status with another: excluded overrides seat, and seat overrides counted.
     pub fn exclude_or_keep(&mut self, standing: CountingStatus) {
         self.standing = match (self.standing, standing) {
             (CountingStatus::Excluded, _) | (_, CountingStatus::Excluded) => CountingStatus::Excluded,
@@ -123,7 +118,7 @@ impl AnalyticsPerson {
         };
     }
 
-    /// Another turns out to be the same: what was first counts.
+    /// Merges another person into this one. First times, and the source of the earlier first visit, are preserved.
     pub fn merge(&mut self, other: &Self) {
         let earlier =
             other.marks.get(VISIT).is_some_and(|theirs| self.marks.get(VISIT).is_none_or(|ours| theirs < ours));

@@ -1,4 +1,4 @@
-//! Redaction: what is stored of an event's particulars (email-api.md, "Event ingestion behaviour";
+//! Redaction of credentials in event data before it is stored (email-api.md, "Event ingestion behaviour";
 //! completions-email.md 4).
 //!
 //! ```text
@@ -6,42 +6,41 @@
 //! "https://a/b?x=1&otp=123#d"     ─►  "https://a/b?x=1&otp=REDACTED#d"
 //! ```
 //!
-//! A key is compared without regard to case and without `_` and `-`. The same rule holds for the parameters of
-//! URLs, in the query and in the fragment, wherever in a text the URL stands, and also when it is itself the
-//! value of a parameter of another. A pure rule; it recurses as deep as the particulars nest, which is bounded
-//! where they are read.
+//! Keys are compared without case, `_` and `-`. The same rule applies to URL parameters in the query and the fragment,
+//! anywhere in a text, including URLs nested in parameters of other URLs. The recursion depth equals the nesting of the
+//! data, which is bounded by [`super::DATA_LEVELS_MAX`] when it is parsed.
 
 use serde_json::{Map, Value};
 
-/// What stands in the place of a secret.
+/// Replacement of a secret value.
 pub const REDACTED: &str = "REDACTED";
 
-/// Keys whose values are secrets, as they are compared.
+/// Secret keys in normal form.
 const KEYS: &[&str] = &["password", "secret", "otp", "apikey"];
-/// Keys that end so are, too.
+/// Keys with this suffix are secret too.
 const ENDS: &str = "token";
-/// And this one, on events about signing in.
+/// This key is secret in login events.
 const CODE: &str = "code";
-/// Parts of the names of such events.
+/// Name parts that mark a login event.
 const LOGIN_PARTS: &[&str] = &["auth", "login", "signin", "verify", "verification", "otp", "mfa", "code", "password"];
-/// URLs within parameters of URLs; what lies deeper is taken for a secret as a whole.
+/// Maximum nesting of URLs in parameters; a deeper value is redacted as a whole.
 const LEVELS_MAX: usize = 4;
 
-/// An event's particulars without the secrets in them.
+/// Returns an event's data without secrets.
 #[must_use]
 pub fn redact(event: &str, data: &Value) -> Value {
     RedactionRule { codes: is_login(event) }.redact_value(data)
 }
 
-/// Whether an event is about signing in or verification: a part of its name says so.
+/// Returns whether an event concerns login or verification, judging by the parts of its name.
 #[must_use]
 pub fn is_login(event: &str) -> bool {
     event.split(['.', '_', '-']).any(|part| LOGIN_PARTS.iter().any(|login| part.eq_ignore_ascii_case(login)))
 }
 
-/// Which keys are secret.
+/// Decides which keys are secret.
 struct RedactionRule {
-    /// `code` is.
+    /// `code` is secret.
     codes: bool,
 }
 
@@ -53,7 +52,7 @@ impl RedactionRule {
 
     fn redact_value(&self, value: &Value) -> Value {
         match value {
-            number if crate::number::is_number(number) => number.clone(),
+            number if crate::raw_number::is_number(number) => number.clone(),
             Value::Object(members) => Value::Object(self.redact_members(members)),
             Value::Array(entries) => entries.iter().map(|entry| self.redact_value(entry)).collect(),
             Value::String(text) => Value::String(self.redact_text(text, 0)),
@@ -62,14 +61,14 @@ impl RedactionRule {
     }
 
     fn redact_members(&self, members: &Map<String, Value>) -> Map<String, Value> {
-        let one = |(key, value): (&String, &Value)| {
+        let redact_member = |(key, value): (&String, &Value)| {
             let value = if self.is_secret(key) { REDACTED.into() } else { self.redact_value(value) };
             (key.clone(), value)
         };
-        members.iter().map(one).collect()
+        members.iter().map(redact_member).collect()
     }
 
-    /// A text, with the secrets in the URLs in it taken out.
+    /// Redacts the URLs in a text.
     fn redact_text(&self, text: &str, level: usize) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
@@ -85,13 +84,13 @@ impl RedactionRule {
         out
     }
 
-    /// What may be a URL: the parameters behind its first `?` or `#`.
+    /// Redacts the parameters behind the first `?` or `#` of a run that may be a URL.
     fn redact_url(&self, run: &str, level: usize, out: &mut String) {
         let Some(start) = run.find(['?', '#']) else { return out.push_str(run) };
         let (before, mut rest) = run.split_at(start);
         out.push_str(before);
         while !rest.is_empty() {
-            // The separator, which is one byte, and what stands up to the next.
+            // The separator is one byte; a parameter follows it.
             let (separator, after) = rest.split_at(1);
             out.push_str(separator);
             let end = after.find(['?', '#', '&', ';']).unwrap_or(after.len());
@@ -105,7 +104,7 @@ impl RedactionRule {
         let Some((name, value)) = parameter.split_once('=') else { return out.push_str(parameter) };
         out.push_str(name);
         out.push('=');
-        // `user[token]` is how forms nest keys.
+        // Forms nest keys as `user[token]`.
         if percent_decode(name).split(['[', ']']).any(|key| self.is_secret(key)) {
             return out.push_str(if value.is_empty() { "" } else { REDACTED });
         }
@@ -113,7 +112,7 @@ impl RedactionRule {
         if plain == value || !plain.contains(['?', '#']) {
             return out.push_str(value);
         }
-        // A URL within it.
+        // The value is a nested URL.
         if level >= LEVELS_MAX {
             return out.push_str(REDACTED);
         }
@@ -122,12 +121,12 @@ impl RedactionRule {
     }
 }
 
-/// Where a URL in a text is over (RFC 3986 C).
+/// Characters that end a URL in a text (RFC 3986 C).
 fn ends_url(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '<' | '>' | '`' | '\\' | '^' | '{' | '}' | '|')
 }
 
-/// Percent-decoding (RFC 3986 2.1) as far as it goes: what is no escape, or no text, stays as it is.
+/// Lenient percent-decoding (RFC 3986 2.1): invalid escapes stay, and so does the text if the result is not UTF-8.
 pub(super) fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -272,8 +271,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is stored holds no value under a secret key, has the shape of what came, and is stored the same
-        /// when it comes again.
+        /// Redacted data has no value under a secret key, has the shape of its input, and redaction is idempotent.
         #[test]
         fn nothing_is_left(data in any_data(), event in "(a|auth.x)") {
             let stored = redact(&event, &data);

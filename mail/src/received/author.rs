@@ -1,13 +1,13 @@
-//! Whose domain a message names as its author's: of the one address of the one From field.
+//! The author's domain of a message: that of the only address in the only From field.
 //!
-//! Judged strictly: what two readers might read differently (two addresses without a comma between them, a
-//! comment in the middle of a domain, a domain with a dot behind it) is nobody's. What a reader is shown must be
-//! what was checked (RFC 7489 6.6.1).
+//! The parser is strict. Input that readers may interpret differently has no author domain: two addresses without a
+//! comma, a comment in the middle of a domain, a domain with a trailing dot. The author that a reader sees must be the
+//! one that was authenticated (RFC 7489 6.6.1).
 
-use super::heading::{fields, is_named};
+use super::header::{fields, is_named};
 use crate::address::DomainName;
 
-/// The domain of the author; none when there is not exactly one author.
+/// Returns the author's domain; `None` unless there is exactly one unambiguous author.
 #[must_use]
 pub fn author_domain(message: &[u8]) -> Option<DomainName> {
     let mut named = fields(message).filter(|field| is_named(field, "From"));
@@ -30,7 +30,7 @@ pub fn author_domain(message: &[u8]) -> Option<DomainName> {
     domain.trim().parse().ok()
 }
 
-/// A field without its quoted strings; a comment leaves a blank, so that what it parts stays parted.
+/// Removes quoted strings, and replaces comments by a blank so that the text around them stays separate.
 fn strip_quotes_and_comments(value: &str) -> String {
     let (mut out, mut depth, mut quoted, mut escaped) = (String::new(), 0_usize, false, false);
     for c in value.chars() {

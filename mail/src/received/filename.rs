@@ -1,27 +1,27 @@
-//! The name of a file, in whatever way its mailer wrote it.
+//! File names of attachments, in every form that mail clients write.
 //!
-//! `filename*` before `filename`, so that a plain name for old readers takes nobody's place (RFC 6266 4.3); pieces are
-//! put together before they are decoded, for they are cut within characters (RFC 2231 3, 4.1); encoded words, which
-//! stand in quotes where they should not (RFC 2047 5), are decoded all the same.
+//! `filename*` has priority over the ASCII fallback `filename` (RFC 6266 4.3). Continuations are joined before
+//! decoding, because they can split characters (RFC 2231 3, 4.1). Encoded words in quoted strings are decoded, although
+//! RFC 2047 5 forbids them.
 
 use mail_parser::decoders::charsets::map::charset_decoder;
 
-use super::heading::{fields, is_named};
-use crate::attached::{parameter, unfold_value};
-use crate::words;
+use super::header::{fields, is_named};
+use crate::attachment_policy::{mime_parameter, unfold_value};
+use crate::encoded_word;
 
-/// A field of a part is read no further.
+/// Longer fields are ignored.
 const FIELD_BYTES_MAX: usize = 16 * 1024;
-/// Pieces of one name.
+/// Maximum number of continuations of one name.
 const PIECES_MAX: usize = 64;
 
-/// The name that a part's header gives the file.
+/// Parses the file name in the header of a part.
 pub(super) fn parse_filename(header: &[u8]) -> Option<String> {
     let value = |name: &str| {
         let field = fields(header).find(|field| is_named(field, name))?;
         let colon = memchr::memchr(b':', field)?;
         let value = field.get(colon..)?;
-        // Where it is no UTF-8, it is for who knows how to guess.
+        // A field that is not UTF-8 is left to mail-parser, which guesses the character set.
         std::str::from_utf8(value).ok().filter(|value| value.len() <= FIELD_BYTES_MAX)?;
         Some(unfold_value(value))
     };
@@ -33,7 +33,7 @@ fn find_parameter(field: &str, wanted: &str) -> Option<String> {
     let mut plain = None;
     let mut whole = None;
     let mut pieces: Vec<(u32, bool, String)> = Vec::new();
-    for (key, value) in parameter::parameters(field, true) {
+    for (key, value) in mime_parameter::parameters(field, true) {
         let (name, section) = key.split_once('*').map_or((key.as_str(), None), |(name, rest)| (name, Some(rest)));
         if name.trim() != wanted {
             continue;
@@ -53,10 +53,12 @@ fn find_parameter(field: &str, wanted: &str) -> Option<String> {
     pieces.dedup_by_key(|(number, ..)| *number);
     let whole = whole.map(|value| vec![(0, true, value)]);
     let extended = whole.or((!pieces.is_empty()).then_some(pieces));
-    extended.and_then(|pieces| join_continuations(&pieces)).or_else(|| plain.map(|plain| words::decode_text(&plain)))
+    extended
+        .and_then(|pieces| join_continuations(&pieces))
+        .or_else(|| plain.map(|plain| encoded_word::decode_text(&plain)))
 }
 
-/// RFC 2231 4: `charset'language'text` at the beginning, `%XX` in pieces that are marked.
+/// RFC 2231 4: `charset'language'text` at the beginning, `%XX` in the marked pieces.
 fn join_continuations(pieces: &[(u32, bool, String)]) -> Option<String> {
     let (_, is_encoded, first) = pieces.first()?;
     let mut head = first.splitn(3, '\'');

@@ -1,7 +1,7 @@
-//! Rewritten messages are read back: what was to change has changed, and nothing else.
+//! Rewritten messages are parsed again: the intended changes are made, and nothing else changes.
 
 use super::*;
-use crate::contents::ParsedBody;
+use crate::parsed_body::ParsedBody;
 
 const URL: &str = "https://send.example/u/token";
 
@@ -122,7 +122,7 @@ fn a_templates_bodies_leave_the_files() {
 }
 
 proptest::proptest! {
-    /// Whatever comes, nothing panics, and a message without the token keeps its body.
+    /// No input panics, and a message without the placeholder keeps its body.
     #[test]
     fn nothing_is_lost(body in "[a-z{}=\\r\\n -]{0,200}", kind in "(text/plain|text/html|multipart/mixed; boundary=a)") {
         let message = format!("From: a@b.example\r\nContent-Type: {kind}\r\n\r\n{body}");

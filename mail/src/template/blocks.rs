@@ -1,8 +1,8 @@
-//! The four blocks of a template, and what is said of a variable that is not there.
+//! The four template blocks, and the handling of missing variables.
 //!
-//! They do what Handlebars' own do, and count: every element that a block renders is a step, and steps
-//! are bounded, so that lists in lists cannot keep the machine busy. A value that is not there leaves its
-//! name, and its tag in the text; the rendering goes on, so that all that is missing is told at once.
+//! The blocks behave like those of Handlebars, and count: each rendered element is a step, and steps are bounded, so
+//! that nested loops cannot run long. A missing value is recorded, and its tag stays in the text. Rendering continues,
+//! so that all missing values are reported at once.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,22 +16,22 @@ use serde_json::{Value, json};
 
 use super::UNSUBSCRIBE_URL;
 
-/// Elements that are rendered within blocks: some five hundred entries of twenty tags each.
+/// Maximum number of elements rendered in blocks: about five hundred list entries of twenty tags each.
 pub(super) const STEPS_MAX: usize = 20_000;
-/// Names of missing variables that are told.
+/// Maximum number of missing variables that are reported.
 const MISSING_MAX: usize = 50;
 
-/// How far a rendering has come, and what it did not find.
+/// Step count and missing variables of a rendering.
 #[derive(Debug, Default)]
 pub(super) struct RenderProgress {
     steps: AtomicUsize,
     missing: Mutex<Vec<String>>,
-    /// Declared variables that need not be given and were not: they are blank.
+    /// Optional declared variables without a value: they render as empty.
     pub(super) blank: BTreeSet<String>,
 }
 
 impl RenderProgress {
-    /// A variable is not there. Says whether that is a fault.
+    /// Records a missing variable. Returns false if it is optional and renders as empty.
     pub(super) fn note_missing(&self, name: String) -> bool {
         let first = name.split(['.', '[']).next().unwrap_or_default();
         if self.blank.contains(first) {
@@ -44,7 +44,7 @@ impl RenderProgress {
         true
     }
 
-    /// What was missed so far.
+    /// The missing variables so far.
     pub(super) fn missing(&self) -> Vec<String> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -59,7 +59,7 @@ impl RenderProgress {
     }
 }
 
-/// Makes the blocks known to a registry that knows nothing else.
+/// Registers the blocks in a registry without helpers.
 pub(super) fn register(registry: &mut Handlebars<'static>, progress: &Arc<RenderProgress>) {
     let block = |kind| Box::new(BlockRenderer { kind, progress: Arc::clone(progress) });
     registry.register_helper("if", block(BlockKind::If));
@@ -76,9 +76,9 @@ enum BlockKind {
     Unless,
     Each,
     With,
-    /// Called for a tag whose value is not there.
+    /// Called for a tag without a value.
     Missing,
-    /// `{{unsubscribe_url}}`, in whatever scope.
+    /// `{{unsubscribe_url}}` in any scope.
     Token,
 }
 
@@ -87,7 +87,7 @@ struct BlockRenderer {
     progress: Arc<RenderProgress>,
 }
 
-/// What is handed from one block to the next.
+/// Rendering state that is passed between blocks.
 struct RenderTarget<'a, 'reg: 'rc, 'rc> {
     registry: &'reg Handlebars<'reg>,
     context: &'rc Context,
@@ -104,17 +104,17 @@ impl HelperDef for BlockRenderer {
         scope: &mut RenderContext<'reg, 'rc>,
         out: &mut dyn Output,
     ) -> HelperResult {
-        let mut pen = RenderTarget { registry, context, scope, out };
+        let mut target = RenderTarget { registry, context, scope, out };
         match self.kind {
-            BlockKind::If => self.render_if(tag, true, &mut pen),
-            BlockKind::Unless => self.render_if(tag, false, &mut pen),
-            BlockKind::Each => self.render_each(tag, &mut pen),
-            BlockKind::With => self.render_with(tag, &mut pen),
-            BlockKind::Missing if self.progress.note_missing(full_name(tag.name(), pen.scope)) => {
-                pen.out.write(&format!("{{{{{}}}}}", tag.name())).map_err(Into::into)
+            BlockKind::If => self.render_if(tag, true, &mut target),
+            BlockKind::Unless => self.render_if(tag, false, &mut target),
+            BlockKind::Each => self.render_each(tag, &mut target),
+            BlockKind::With => self.render_with(tag, &mut target),
+            BlockKind::Missing if self.progress.note_missing(full_name(tag.name(), target.scope)) => {
+                target.out.write(&format!("{{{{{}}}}}", tag.name())).map_err(Into::into)
             }
             BlockKind::Missing => Ok(()),
-            BlockKind::Token => pen.out.write(&format!("{{{{{UNSUBSCRIBE_URL}}}}}")).map_err(Into::into),
+            BlockKind::Token => target.out.write(&format!("{{{{{UNSUBSCRIBE_URL}}}}}")).map_err(Into::into),
         }
     }
 }
@@ -123,44 +123,44 @@ impl BlockRenderer {
     fn render<'reg: 'rc, 'rc>(
         &self,
         template: Option<&'rc Parsed>,
-        pen: &mut RenderTarget<'_, 'reg, 'rc>,
+        target: &mut RenderTarget<'_, 'reg, 'rc>,
     ) -> HelperResult {
         let Some(template) = template else { return Ok(()) };
         self.progress.count_step(template)?;
-        template.render(pen.registry, pen.context, pen.scope, pen.out)
+        template.render(target.registry, target.context, target.scope, target.out)
     }
 
     fn render_if<'reg: 'rc, 'rc>(
         &self,
         tag: &Helper<'rc>,
         wanted: bool,
-        pen: &mut RenderTarget<'_, 'reg, 'rc>,
+        target: &mut RenderTarget<'_, 'reg, 'rc>,
     ) -> HelperResult {
         let include_zero = tag.hash_get("includeZero").is_some_and(|value| value.value() == &json!(true));
         let holds = tag.param(0).is_some_and(|value| value.value().is_truthy(include_zero));
-        self.render(if holds == wanted { tag.template() } else { tag.inverse() }, pen)
+        self.render(if holds == wanted { tag.template() } else { tag.inverse() }, target)
     }
 
-    /// Without a value and without an `{{else}}`, the value is missing.
-    fn render_else<'reg: 'rc, 'rc>(&self, tag: &Helper<'rc>, pen: &mut RenderTarget<'_, 'reg, 'rc>) -> HelperResult {
+    /// Renders `{{else}}`. Without an `{{else}}` and without a value, the variable is missing.
+    fn render_else<'reg: 'rc, 'rc>(&self, tag: &Helper<'rc>, target: &mut RenderTarget<'_, 'reg, 'rc>) -> HelperResult {
         if let Some(value) = tag.param(0).filter(|value| value.is_value_missing())
             && tag.inverse().is_none()
         {
             let name = value.relative_path().map_or("", String::as_str);
-            self.progress.note_missing(full_name(name, pen.scope));
+            self.progress.note_missing(full_name(name, target.scope));
         }
-        self.render(tag.inverse(), pen)
+        self.render(tag.inverse(), target)
     }
 
-    fn render_with<'reg: 'rc, 'rc>(&self, tag: &Helper<'rc>, pen: &mut RenderTarget<'_, 'reg, 'rc>) -> HelperResult {
+    fn render_with<'reg: 'rc, 'rc>(&self, tag: &Helper<'rc>, target: &mut RenderTarget<'_, 'reg, 'rc>) -> HelperResult {
         let found = tag.param(0).filter(|value| value.value().is_truthy(false));
         let Some(path) = found.and_then(|value| value.context_path()) else {
-            return self.render_else(tag, pen);
+            return self.render_else(tag, target);
         };
         let mut block = BlockContext::new();
         block.base_path_mut().clone_from(path);
-        if let Some(around) = pen.scope.block() {
-            // `@index` is that of the `each` around it.
+        if let Some(around) = target.scope.block() {
+            // `@index` refers to the surrounding `each`.
             block.local_variables_mut().clone_from(around.local_variables());
         }
         if let Some(name) = tag.block_param() {
@@ -168,28 +168,28 @@ impl BlockRenderer {
             names.add_path(name, Vec::new())?;
             block.set_block_params(names);
         }
-        pen.scope.push_block(block);
-        self.render(tag.template(), pen)?;
-        pen.scope.pop_block();
+        target.scope.push_block(block);
+        self.render(tag.template(), target)?;
+        target.scope.pop_block();
         Ok(())
     }
 
-    fn render_each<'reg: 'rc, 'rc>(&self, tag: &Helper<'rc>, pen: &mut RenderTarget<'_, 'reg, 'rc>) -> HelperResult {
+    fn render_each<'reg: 'rc, 'rc>(&self, tag: &Helper<'rc>, target: &mut RenderTarget<'_, 'reg, 'rc>) -> HelperResult {
         let found = tag.param(0).and_then(|value| Some((value.value(), value.context_path()?)));
         match found {
             Some((Value::Array(list), path)) if !list.is_empty() => {
                 for n in 0..list.len() {
-                    self.render_entry(tag, LoopEntry { path, at: json!(n), n, of: list.len() }, pen)?;
+                    self.render_entry(tag, LoopEntry { path, at: json!(n), n, of: list.len() }, target)?;
                 }
                 Ok(())
             }
             Some((Value::Object(fields), path)) if !fields.is_empty() => {
                 for (n, name) in fields.keys().enumerate() {
-                    self.render_entry(tag, LoopEntry { path, at: json!(name), n, of: fields.len() }, pen)?;
+                    self.render_entry(tag, LoopEntry { path, at: json!(name), n, of: fields.len() }, target)?;
                 }
                 Ok(())
             }
-            _ => self.render_else(tag, pen),
+            _ => self.render_else(tag, target),
         }
     }
 
@@ -197,7 +197,7 @@ impl BlockRenderer {
         &self,
         tag: &Helper<'rc>,
         entry: LoopEntry<'_>,
-        pen: &mut RenderTarget<'_, 'reg, 'rc>,
+        target: &mut RenderTarget<'_, 'reg, 'rc>,
     ) -> HelperResult {
         let mut block = BlockContext::new();
         block.base_path_mut().clone_from(entry.path);
@@ -219,24 +219,24 @@ impl BlockRenderer {
             names.add_value(at, entry.at)?;
         }
         block.set_block_params(names);
-        pen.scope.push_block(block);
-        self.render(tag.template(), pen)?;
-        pen.scope.pop_block();
+        target.scope.push_block(block);
+        self.render(tag.template(), target)?;
+        target.scope.pop_block();
         Ok(())
     }
 }
 
-/// An entry of what `each` goes over.
+/// An entry of an `each` loop.
 struct LoopEntry<'a> {
     path: &'a Vec<String>,
-    /// Its place in the list, or its name.
+    /// Index in the list, or name in the object.
     at: Value,
     n: usize,
     of: usize,
 }
 
-/// A variable's name as its giver knows it: `items[2].price` for `{{price}}` in `{{#each items}}`. A path
-/// that climbs is shown from where it climbs to.
+/// The full name of a variable for error messages: `items[2].price` for `{{price}}` in `{{#each items}}`. A path with
+/// `../` or `@root` is shown without its scope.
 fn full_name(raw: &str, scope: &RenderContext<'_, '_>) -> String {
     let mut path = raw;
     for start in ["./", "this.", "this/"] {

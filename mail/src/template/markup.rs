@@ -1,42 +1,41 @@
-//! The markup: which part of Handlebars a template may use, and the bounds that make reading it safe.
+//! Template markup: the supported subset of Handlebars, and the bounds that make parsing safe.
 //!
 //! ```text
-//! source ─► scan (tags, depth, what is refused) ─► pieces ─► handlebars' grammar ─► Usage (names, blocks)
+//! source ─► scan (tags, depth, unsupported syntax) ─► pieces ─► handlebars' grammar ─► VariableUsage (names, blocks)
 //! ```
 //!
-//! Taken: `{{a.b}}` (escaped in HTML), `{{{a.b}}}` and `{{&a.b}}` (raw), `{{#if}}`, `{{#unless}}`,
-//! `{{#each}}`, `{{#with}}`, each with `{{else}}` and `{{else if x}}`, `@index`, `@key`, `@first`,
-//! `@last`, `@root`, `../`, `as |item|`, comments, `~`, and `\{{` for two braces. Refused, by name and
-//! place: partials, decorators, raw blocks, subexpressions, helpers. So no tag makes a value: all that is
-//! written is a value that was given, and paths are all that is looked up.
+//! Supported: `{{a.b}}` (escaped in HTML), `{{{a.b}}}` and `{{&a.b}}` (raw), `{{#if}}`, `{{#unless}}`, `{{#each}}`,
+//! `{{#with}}`, each with `{{else}}` and `{{else if x}}`, `@index`, `@key`, `@first`, `@last`, `@root`, `../`,
+//! `as |item|`, comments, `~`, and `\{{` for two braces.
 //!
-//! The scan goes before the grammar, which is recursive: it knows strings, comments and escapes as the
-//! grammar does, so that the depth it counts is the depth that the grammar will see. And it cuts the source
-//! into pieces, between blocks and within words: the grammar counts the characters before every tag, which
-//! would take seconds for a large template as a whole.
+//! Rejected with an error and its position: partials, decorators, raw blocks, subexpressions, helpers. So tags compute
+//! nothing: every output is a given value, and only paths are looked up.
+//!
+//! The scan precedes the grammar, which is recursive. It handles strings, comments and escapes as the grammar does, so
+//! the depth that it counts is the depth of the recursion. It also cuts the source into pieces, between blocks and
+//! within words: the grammar counts all characters before every tag, which would take seconds for a large template.
 
 use handlebars::Template as Parsed;
 use thiserror::Error;
 
-/// Tags in one part of a template.
+/// Maximum number of tags in one part of a template.
 pub const TAGS_MAX: usize = 2_000;
-/// A piece is cut off when it has so many bytes.
+/// Minimum size of a piece, in bytes.
 const PIECE_BYTES: usize = 2 << 10;
-/// Tags times bytes, over all pieces: what the grammar's counting costs. A block is never cut: a hundred tags
-/// in a block of 512 KB are taken, six hundred in one of 100 KB.
+/// Maximum sum over all pieces of tags times bytes, the cost of the grammar's counting. A block is never cut: a hundred
+/// tags in a block of 512 KB are accepted, as are six hundred in one of 100 KB.
 const COUNTING_MAX: usize = 64 << 20;
-/// Blocks in blocks, every `{{else if}}` counted as one more.
+/// Maximum nesting of blocks; every `{{else if}}` counts as one more.
 pub const DEPTH_MAX: usize = 24;
 
-/// Why a part of a template cannot be read, and where.
+/// A syntax error in a part of a template, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct MarkupError {
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// The character in the line, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong.
     pub message: String,
 }
 
@@ -52,17 +51,17 @@ impl MarkupError {
     }
 }
 
-/// A piece of a part of a template.
+/// A parsed piece of one part of a template.
 #[derive(Debug)]
 pub(crate) struct MarkupPiece {
     pub(crate) parsed: Parsed,
-    /// Where it begins.
+    /// Position of its start.
     line: usize,
     column: usize,
 }
 
 impl MarkupPiece {
-    /// An error at this line and column of the piece.
+    /// Creates an error at a line and column of the piece.
     pub(crate) fn error(&self, place: (usize, usize), message: String) -> MarkupError {
         shifted_error((self.line, self.column), place, message)
     }
@@ -73,10 +72,10 @@ fn shifted_error(begin: (usize, usize), (line, column): (usize, usize), message:
     MarkupError { line: begin.0 + line - 1, column, message }
 }
 
-/// Reads a part of a template.
+/// Parses one part of a template into pieces.
 ///
 /// # Errors
-/// [`MarkupError`].
+/// Returns [`MarkupError`] at the first invalid tag.
 pub(crate) fn parse(source: &str) -> Result<Vec<MarkupPiece>, MarkupError> {
     let mut scan = MarkupScanner { source, tags: 0, depth: 0, open: Vec::new(), cuts: vec![0], counted: (0, 0) };
     scan.scan()?;
@@ -97,7 +96,7 @@ pub(crate) fn parse(source: &str) -> Result<Vec<MarkupPiece>, MarkupError> {
 
 fn compile(text: &str, begin: (usize, usize)) -> Result<Parsed, MarkupError> {
     Parsed::compile(text).map_err(|error| {
-        // The grammar's own words name its rules: they help nobody who writes a template.
+        // The grammar's own messages name its internal rules, which do not help the template's author.
         let message = match error.reason() {
             handlebars::TemplateErrorReason::MismatchingClosedHelper(opened, closed) => {
                 format!("`{{{{#{opened}}}}}` is closed by `{{{{/{closed}}}}}`")
@@ -112,11 +111,11 @@ struct MarkupScanner<'a> {
     source: &'a str,
     tags: usize,
     depth: usize,
-    /// The depth around each open block.
+    /// Nesting depth outside each open block.
     open: Vec<usize>,
-    /// Where pieces begin.
+    /// Start offsets of the pieces.
     cuts: Vec<usize>,
-    /// Tags before this piece, and what counting has cost there.
+    /// Number of tags before the current piece, and their counting cost.
     counted: (usize, usize),
 }
 
@@ -148,15 +147,15 @@ impl MarkupScanner<'_> {
         }
     }
 
-    /// What counting costs up to here.
+    /// Counting cost up to an offset.
     fn cost(&self, at: usize) -> usize {
         let begin = self.cuts.last().copied().unwrap_or_default();
         let (tags, cost) = self.counted;
         cost.saturating_add((self.tags - tags).saturating_mul(at - begin))
     }
 
-    /// Cuts off a piece within the text before the next tag. Lines that hold nothing but a tag are taken
-    /// away whole, and `~` takes spaces away: within a word, neither looks across the cut.
+    /// Starts a new piece in the text before the next tag, if the current one is large enough. The cut is within a
+    /// word: the removal of standalone tag lines, and `~`, never look across it.
     fn cut_piece(&mut self, from: usize, next: usize) {
         if next - self.cuts.last().copied().unwrap_or_default() < PIECE_BYTES {
             return;
@@ -177,7 +176,7 @@ impl MarkupScanner<'_> {
         MarkupError::at_byte(self.source, at, message)
     }
 
-    /// One tag; says where it ends.
+    /// Scans one tag and returns the offset after it.
     fn scan_tag(&mut self, start: usize) -> Result<usize, MarkupError> {
         if self.rest(start).starts_with("{{{{") {
             return Err(self.refusal(start, "raw blocks (`{{{{`) are not supported"));
@@ -201,7 +200,7 @@ impl MarkupScanner<'_> {
         Ok(end)
     }
 
-    /// Where the tag ends whose content begins at `at`.
+    /// Offset after the tag whose content begins at `at`.
     fn tag_end(&self, start: usize, mut at: usize, triple: bool) -> Result<usize, MarkupError> {
         let bytes = self.source.as_bytes();
         let byte = |at: usize| bytes.get(at).copied();
@@ -230,7 +229,7 @@ impl MarkupScanner<'_> {
         Err(self.refusal(start, "the tag is not closed: `}}` is missing"))
     }
 
-    /// How long the string is that begins at `at`.
+    /// Length of the string that begins at `at`.
     fn string_length(&self, start: usize, at: usize, quote: u8) -> Result<usize, MarkupError> {
         let mut escaped = false;
         for (n, byte) in self.rest(at).bytes().enumerate().skip(1) {
@@ -244,7 +243,7 @@ impl MarkupScanner<'_> {
         Err(self.refusal(start, "a string in the tag is not closed"))
     }
 
-    /// Counts the depth, and refuses what is not taken.
+    /// Updates the depth and rejects unsupported tags.
     fn open_tag(&mut self, start: usize, content_at: usize) -> Result<(), MarkupError> {
         let content = self.rest(content_at);
         let name_follows = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "_-$:".contains(c));
@@ -272,7 +271,7 @@ impl MarkupScanner<'_> {
                 Some(rest) if name_follows(rest) => {
                     return Err(self.refusal(start, "a variable's name cannot begin with `else`"));
                 }
-                // `{{else if x}}` is a block in a block.
+                // `{{else if x}}` nests a block.
                 Some(rest) => !rest.trim_start_matches(['~', ' ', '\t', '\r', '\n']).starts_with('}'),
                 None => false,
             },
@@ -339,7 +338,7 @@ mod tests {
         let chain = |n: usize| format!("{{{{#if a}}}}{}{{{{/if}}}}", "{{else if b}}".repeat(n));
         assert!(parse(&chain(DEPTH_MAX - 1)).is_ok());
         assert!(parse(&chain(DEPTH_MAX)).is_err());
-        // What hides a close from the scan would let the grammar go deeper than was counted.
+        // A closing tag hidden from the scan would let the grammar recurse deeper than counted.
         for hidden in ["{{!-- {{/if}} --}}", "\\{{/if}}", "{{#if \"{{/if}}\"}}{{/if}}", "{{! {{/if}}"] {
             assert!(parse(&format!("{{{{#if a}}}}{hidden}").repeat(DEPTH_MAX + 1)).is_err(), "{hidden}");
         }

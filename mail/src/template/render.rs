@@ -1,8 +1,8 @@
-//! Rendering: a template and variables to the subject, the HTML and the text of an email.
+//! Rendering: a template and variables to the subject, HTML and text of an email.
 //!
-//! A [`Program`] is a template whose markup was read; a [`Compiled`] is a published version of one. What
-//! rendering costs is bounded by its input: the variables' size and depth, the elements that blocks
-//! render, the bytes that come out. Values are escaped in HTML and in nothing else; a subject is one line.
+//! A [`ParsedTemplate`] has its markup parsed; a [`CompiledTemplate`] is a published version. The cost of rendering is
+//! bounded: by the size and depth of the variables, the number of elements rendered in blocks, and the size of the
+//! output. Values are escaped in HTML only; a subject is one line.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -18,18 +18,18 @@ use crate::address::Mailbox;
 use crate::draft::SendOptions;
 use crate::email::{Category, SourceTemplate};
 use crate::id::TemplateId;
-use crate::number;
+use crate::raw_number;
 
-/// The variables of one email, about as many bytes of JSON.
+/// Maximum size of the variables of one email, in approximate bytes of JSON.
 pub const VARIABLES_BYTES_MAX: usize = 256 << 10;
-/// Objects in lists in objects …
+/// Maximum nesting of the variables.
 pub const VARIABLES_DEPTH_MAX: usize = 16;
-/// A name in the variables: every look-up walks it.
+/// Maximum bytes of a name in the variables; each look-up compares names.
 pub const VARIABLE_NAME_BYTES_MAX: usize = 256;
-/// What `html`, and `text`, may come to: ten times what Gmail shows.
+/// Maximum bytes of rendered `html`, and of `text`: ten times what Gmail shows.
 pub const RENDERED_BYTES_MAX: usize = 1 << 20;
 
-/// A template whose markup was read.
+/// A template with parsed markup.
 #[derive(Debug)]
 pub struct ParsedTemplate {
     settings: TemplateSettings,
@@ -42,28 +42,26 @@ pub struct ParsedTemplate {
     size_bytes: usize,
 }
 
-/// What came of a rendering.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RenderedTemplate {
-    /// The subject: one line.
+    /// One line.
     pub subject: Option<String>,
-    /// The HTML body, the preheader in it.
+    /// The HTML body, including the preheader.
     pub html: Option<String>,
-    /// The plain-text body.
     pub text: Option<String>,
 }
 
-/// Why a template cannot be rendered with these variables: everything at once.
+/// All errors of rendering a template with the given variables.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RenderError {
-    /// Variables that are needed and were not given: `name`, `user.city`, `items[2].price`.
+    /// Required variables without a value: `name`, `user.city`, `items[2].price`.
     pub missing: Vec<String>,
-    /// What will not do, and why.
+    /// Invalid fields, each with the reason.
     pub invalid: Vec<(String, String)>,
 }
 
 impl RenderError {
-    /// Whether nothing is wrong.
+    /// Returns whether there is no error.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.missing.is_empty() && self.invalid.is_empty()
@@ -76,8 +74,8 @@ impl fmt::Display for RenderError {
             return write!(f, "`{name}` {message}");
         }
         match self.missing.as_slice() {
-            [one] => write!(f, "The template needs the variable `{one}`, which was not given"),
-            many => write!(f, "The template needs variables that were not given: `{}`", many.join("`, `")),
+            [one] => write!(f, "The template variable `{one}` is missing"),
+            many => write!(f, "The template variables `{}` are missing", many.join("`, `")),
         }
     }
 }
@@ -85,10 +83,10 @@ impl fmt::Display for RenderError {
 impl std::error::Error for RenderError {}
 
 impl ParsedTemplate {
-    /// Reads the markup of a template.
+    /// Parses the markup of a template.
     ///
     /// # Errors
-    /// The parts that cannot be read, and where.
+    /// Returns the first error of each invalid part.
     pub fn compile(
         settings: &TemplateSettings,
         bodies: &TemplateBodies,
@@ -124,7 +122,6 @@ impl ParsedTemplate {
         })
     }
 
-    /// What it says beside its bodies.
     #[must_use]
     pub fn settings(&self) -> &TemplateSettings {
         &self.settings
@@ -136,36 +133,35 @@ impl ParsedTemplate {
         &self.usage
     }
 
-    /// Whether it names `{{unsubscribe_url}}`.
+    /// Returns whether it contains `{{unsubscribe_url}}`.
     #[must_use]
     pub fn has_unsubscribe_url(&self) -> bool {
         self.unsubscribe_url
     }
 
-    /// Bytes of markup.
+    /// Size of the markup in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> usize {
         self.size_bytes
     }
 
-    /// Renders all of it.
+    /// Renders the subject and the bodies.
     ///
     /// # Errors
-    /// [`RenderError`].
+    /// Returns [`RenderError`] with all missing and invalid variables.
     pub fn render(&self, variables: &Value) -> Result<RenderedTemplate, RenderError> {
         require_complete(self.render_parts(variables, true))
     }
 
-    /// Renders the bodies alone, when the subject comes from elsewhere: what only the subject needs is not
-    /// needed.
+    /// Renders the bodies only, for an email with its own subject. Variables used only by the subject are not required.
     ///
     /// # Errors
-    /// [`RenderError`].
+    /// Returns [`RenderError`] with all missing and invalid variables.
     pub fn render_bodies(&self, variables: &Value) -> Result<RenderedTemplate, RenderError> {
         require_complete(self.render_parts(variables, false))
     }
 
-    /// Renders what can be rendered, and says what is wrong. Tags of missing variables stay.
+    /// Renders as far as possible and returns the errors. Tags of missing variables stay in the text.
     #[must_use]
     pub fn preview(&self, variables: &Value) -> (RenderedTemplate, RenderError) {
         self.render_parts(variables, true)
@@ -203,8 +199,7 @@ impl ParsedTemplate {
         (RenderedTemplate { subject, html: html.map(normalize_lines), text: text.map(normalize_lines) }, error)
     }
 
-    /// The variables as the template sees them: those that were given, fallbacks for the others. A null
-    /// counts as not given.
+    /// Checks the given variables and adds fallbacks for missing ones. A null counts as missing.
     fn prepare_variables(
         &self,
         variables: &Value,
@@ -251,7 +246,7 @@ fn require_complete((rendered, error): (RenderedTemplate, RenderError)) -> Resul
     if error.is_empty() { Ok(rendered) } else { Err(error) }
 }
 
-/// A registry that knows no helpers.
+/// A registry without helpers.
 static BARE_REGISTRY: LazyLock<Handlebars<'static>> = LazyLock::new(|| {
     let mut bare = Handlebars::new();
     for helper in [
@@ -270,8 +265,8 @@ fn render_part(pieces: &[MarkupPiece], registry: &Handlebars<'static>, context: 
         |piece: &MarkupPiece| piece.parsed.render(registry, context, &mut RenderContext::new(None), &mut out);
     let outcome = pieces.iter().try_for_each(&mut render);
     outcome.map_err(|error| match error.reason() {
-        RenderErrorReason::IOError(_) => format!("comes to more than {RENDERED_BYTES_MAX} bytes"),
-        RenderErrorReason::InvalidJsonIndex(name) => format!("asks for `{name}` of a list"),
+        RenderErrorReason::IOError(_) => format!("exceeds {RENDERED_BYTES_MAX} bytes"),
+        RenderErrorReason::InvalidJsonIndex(name) => format!("uses `{name}` on a list"),
         reason => reason.to_string(),
     })?;
     Ok(out.0)
@@ -289,16 +284,16 @@ impl Output for BoundedOutput {
     }
 }
 
-/// Holds variables to their bounds.
+/// Checks the size and depth of the variables.
 fn check_variable_limits(value: &Value, depth: usize, left: &mut usize) -> Result<(), String> {
-    /// A number, brackets, quotes.
+    /// Size of a number, brackets or quotes.
     const VALUE_BYTES: usize = 4;
     let mut take = |bytes: usize| {
-        *left = left.checked_sub(bytes).ok_or_else(|| format!("come to more than {VARIABLES_BYTES_MAX} bytes"))?;
+        *left = left.checked_sub(bytes).ok_or_else(|| format!("must not exceed {VARIABLES_BYTES_MAX} bytes"))?;
         Ok(())
     };
     if depth > VARIABLES_DEPTH_MAX {
-        return Err(format!("are more than {VARIABLES_DEPTH_MAX} deep"));
+        return Err(format!("must not be nested deeper than {VARIABLES_DEPTH_MAX} levels"));
     }
     match value {
         Value::String(text) => take(text.len() + VALUE_BYTES),
@@ -306,13 +301,13 @@ fn check_variable_limits(value: &Value, depth: usize, left: &mut usize) -> Resul
             take(VALUE_BYTES)?;
             list.iter().try_for_each(|entry| check_variable_limits(entry, depth + 1, left))
         }
-        marked @ Value::Object(_) if number::is_number(marked) => {
-            take(number::digits(marked).map_or(0, |digits| digits.len()) + VALUE_BYTES)
+        marked @ Value::Object(_) if raw_number::is_number(marked) => {
+            take(raw_number::digits(marked).map_or(0, |digits| digits.len()) + VALUE_BYTES)
         }
         Value::Object(fields) => {
             for (name, value) in fields {
                 if name.len() > VARIABLE_NAME_BYTES_MAX {
-                    return Err(format!("have a name of more than {VARIABLE_NAME_BYTES_MAX} bytes"));
+                    return Err(format!("must not have names longer than {VARIABLE_NAME_BYTES_MAX} bytes"));
                 }
                 *left = left.saturating_sub(name.len());
                 check_variable_limits(value, depth + 1, left)?;
@@ -323,9 +318,9 @@ fn check_variable_limits(value: &Value, depth: usize, left: &mut usize) -> Resul
     }
 }
 
-/// Numbers that are kept by their digits are shown by them.
+/// Replaces marked numbers by their digits.
 fn show_numbers(value: &mut Value) {
-    if let Some(shown) = number::display_value(value) {
+    if let Some(shown) = raw_number::display_value(value) {
         *value = shown;
         return;
     }
@@ -344,12 +339,12 @@ fn without_nulls(fields: &Map<String, Value>) -> Map<String, Value> {
             other => other.clone(),
         }
     }
-    let there = fields.iter().filter(|(_, value)| !value.is_null());
-    there.map(|(name, value)| (name.clone(), clean(value))).collect()
+    let present = fields.iter().filter(|(_, value)| !value.is_null());
+    present.map(|(name, value)| (name.clone(), clean(value))).collect()
 }
 
-/// A line end in a variable must not become one in the header (RFC 5322 2.2): whatever is no printable
-/// character is a space, several are one.
+/// Makes a subject one line: line ends in a variable must not become line ends in the header (RFC 5322 2.2). Runs of
+/// white space and control characters become one space.
 fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
@@ -361,7 +356,7 @@ fn one_line(text: &str) -> String {
     line
 }
 
-/// Line ends are LF, and no NUL comes through: what a body must be for the composer.
+/// Converts line ends to LF and removes NUL, as the composer requires.
 fn normalize_lines(text: String) -> String {
     if text.contains(['\r', '\0']) {
         return text.replace("\r\n", "\n").replace('\r', "\n").replace('\0', "");
@@ -369,7 +364,7 @@ fn normalize_lines(text: String) -> String {
     text
 }
 
-/// Puts the preheader where mail programs look for it and readers do not see it: first in the body.
+/// Inserts the preheader at the start of the body, hidden from readers but found by mail clients.
 fn with_preheader(html: String, preheader: &str) -> String {
     if preheader.is_empty() {
         return html;
@@ -383,72 +378,67 @@ fn with_preheader(html: String, preheader: &str) -> String {
 /// A published version of a template, ready to be rendered.
 #[derive(Debug, Clone)]
 pub struct CompiledTemplate {
-    /// The template's id.
     pub id: TemplateId,
-    /// Its alias.
     pub alias: Option<String>,
-    /// The version's number.
     pub version: u32,
     program: Arc<ParsedTemplate>,
 }
 
 impl CompiledTemplate {
-    /// A version of a template.
     #[must_use]
     pub fn new(id: TemplateId, alias: Option<String>, version: u32, program: Arc<ParsedTemplate>) -> Self {
         Self { id, alias, version, program }
     }
 
-    /// The author, unless the send request names one.
+    /// Author, unless the send request names one.
     #[must_use]
     pub fn from(&self) -> Option<&Mailbox> {
         self.program.settings.from.as_ref()
     }
 
-    /// Where answers go, unless the send request says.
+    /// Reply-To addresses, unless the send request names some.
     #[must_use]
     pub fn reply_to(&self) -> &[Mailbox] {
         &self.program.settings.reply_to
     }
 
-    /// What it is for, unless the send request says.
+    /// Category, unless the send request names one.
     #[must_use]
     pub fn category(&self) -> Category {
         self.program.settings.category
     }
 
-    /// Whether managed unsubscribe is on, unless the send request says.
+    /// Managed unsubscribe, unless the send request sets it.
     #[must_use]
     pub fn unsubscribe_enabled(&self) -> bool {
         self.program.settings.has_managed_unsubscribe()
     }
 
-    /// Whether it has a subject of its own.
+    /// Returns whether the template has a subject.
     #[must_use]
     pub fn has_subject(&self) -> bool {
         self.program.subject.is_some()
     }
 
-    /// Gives an email what it does not say itself: what it is for, and managed unsubscribe; and says that it
-    /// was made from this.
-    pub fn apply_defaults(&self, category: &mut Option<Category>, wishes: &mut SendOptions) {
+    /// Sets the category and managed unsubscribe of an email if the request did not, and records the template used.
+    pub fn apply_defaults(&self, category: &mut Option<Category>, options: &mut SendOptions) {
         category.get_or_insert(self.category());
-        wishes.unsubscribe = wishes.unsubscribe.or_else(|| self.unsubscribe_enabled().then_some(true));
-        wishes.template = Some(SourceTemplate { id: self.id, alias: self.alias.clone(), version: self.version });
+        options.unsubscribe = options.unsubscribe.or_else(|| self.unsubscribe_enabled().then_some(true));
+        options.template = Some(SourceTemplate { id: self.id, alias: self.alias.clone(), version: self.version });
     }
 
-    /// Renders it.
+    /// Renders the subject and the bodies.
     ///
     /// # Errors
-    /// [`RenderError`].
+    /// Returns [`RenderError`] with all missing and invalid variables.
     pub fn render(&self, variables: &Value) -> Result<RenderedTemplate, RenderError> {
         self.program.render(variables)
     }
 
-    /// Renders the bodies alone, when the subject comes from elsewhere.
+    /// Renders the bodies only, for an email with its own subject.
     ///
     /// # Errors
-    /// [`RenderError`].
+    /// Returns [`RenderError`] with all missing and invalid variables.
     pub fn render_bodies(&self, variables: &Value) -> Result<RenderedTemplate, RenderError> {
         self.program.render_bodies(variables)
     }

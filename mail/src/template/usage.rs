@@ -1,8 +1,8 @@
-//! Usage: which variables a template uses, and how, found in its parsed markup.
+//! Collects the variables that a template uses, and how, from its parsed markup.
 //!
-//! The walk keeps the scopes that `{{#each}}` and `{{#with}}` open, so that `{{price}}` within
-//! `{{#each items}}` is known to be a field of the entries of `items`. On the way it refuses what the
-//! grammar takes and a template may not use.
+//! The collector tracks the scopes opened by `{{#each}}` and `{{#with}}`, so `{{price}}` within `{{#each items}}` is
+//! recognised as a field of the entries of `items`. It also rejects syntax that the grammar accepts but templates may
+//! not use.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 use super::markup::{MarkupError, MarkupPiece};
 use super::{TemplateVariable, UNSUBSCRIBE_URL, VariableType};
 
-/// Names in a path.
+/// Maximum number of names in a path.
 const PATH_NAMES_MAX: usize = 16;
 
-/// What is done with a variable, and with what is in it.
+/// Use of a variable, and of the values in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VariableUsage {
     fields: BTreeMap<String, VariableUsage>,
@@ -37,14 +37,14 @@ struct BlockScope {
     names: BlockParamNames,
 }
 
-/// `as |item index|`: what a block calls its entry, and, leading nowhere, the entry's place in the list.
+/// Names from `as |item index|` with the path of the entry; the index has no path.
 type BlockParamNames = Vec<(String, Option<Vec<PathStep>>)>;
 
 impl VariableUsage {
-    /// What a piece of a template uses.
+    /// Collects the variables of a piece of a template.
     ///
     /// # Errors
-    /// A tag that may not be used.
+    /// Returns an error at an unsupported tag.
     pub(crate) fn collect(piece: &MarkupPiece) -> Result<Self, MarkupError> {
         let mut walk =
             UsageCollector { root: Self::default(), scopes: vec![BlockScope { path: Vec::new(), names: Vec::new() }] };
@@ -54,7 +54,7 @@ impl VariableUsage {
         Ok(root)
     }
 
-    /// Adds what another part uses.
+    /// Adds the usage of another part.
     pub(crate) fn merge(&mut self, other: Self) {
         self.printed |= other.printed;
         self.tested |= other.tested;
@@ -73,14 +73,14 @@ impl VariableUsage {
         })
     }
 
-    /// Whether a variable of this name is used.
+    /// Returns whether a variable is used.
     #[must_use]
     pub fn uses(&self, name: &str) -> bool {
-        // `{{#each this}}` goes over all of them.
+        // `{{#each this}}` uses all variables.
         self.fields.contains_key(name) || self.entries.is_some() || self.printed
     }
 
-    /// Variables that would do: fallbacks where there are any, examples elsewhere.
+    /// Example variables for a test: the fallback if there is one, otherwise a generated value.
     #[must_use]
     pub fn example_variables(&self, declared: &[TemplateVariable]) -> Map<String, Value> {
         let mut suggested: Map<String, Value> =
@@ -125,7 +125,7 @@ struct UsageCollector {
 
 type TagPosition = (usize, usize);
 
-/// Where in a piece something is refused, and why.
+/// Position and message of an error in a piece.
 struct UsageError(TagPosition, String);
 
 fn usage_error(place: TagPosition, message: impl Into<String>) -> UsageError {
@@ -224,7 +224,7 @@ impl UsageCollector {
         }
     }
 
-    /// Where a path leads; nowhere for `@index` and its like.
+    /// Resolves a path to steps; `None` for `@index` and similar local variables.
     fn resolve(&self, path: &Path, place: TagPosition) -> Result<Option<Vec<PathStep>>, UsageError> {
         let (segments, raw) = match path {
             Path::Local((_, name, _)) if matches!(name.as_str(), "index" | "key" | "first" | "last") => {
@@ -273,7 +273,7 @@ fn is_block(name: &str) -> bool {
     matches!(name, "if" | "unless" | "each" | "with")
 }
 
-/// `as |item|`, and `as |item index|` of `each`.
+/// Parses `as |item|`, and `as |item index|` of `each`.
 fn block_names(
     tag: &HelperTemplate,
     name: &str,

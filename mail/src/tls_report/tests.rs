@@ -1,4 +1,4 @@
-//! Counting, the record, and the report against the example of RFC 8460 (appendix B).
+//! Tests of the counts, of the record, and of the report against the example of RFC 8460 (appendix B).
 
 use serde_json::{Value, json};
 

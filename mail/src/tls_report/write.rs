@@ -1,4 +1,4 @@
-//! A report as it goes out: the JSON (RFC 8460 4.4), and the message that carries it (RFC 8460 5.3).
+//! An outgoing TLS report: its JSON (RFC 8460 4.4), and the message that carries it (RFC 8460 5.3).
 
 use std::net::IpAddr;
 
@@ -10,21 +10,19 @@ use serde::Serialize;
 use super::{Day, DomainTlsCounts, TlsFailureDetail, TlsPolicyCounts, TlsPolicyType, TlsResultType};
 use crate::address::{Address, DomainName};
 
-/// The type of a report that is packed (RFC 8460 6.5).
+/// Media type of a compressed report (RFC 8460 6.5).
 pub const MEDIA_TYPE: &str = "application/tlsrpt+gzip";
 
-/// What a report is about, and who writes it.
+/// Contents of a report, and its author.
 #[derive(Debug, Clone)]
 pub struct OutgoingTlsReport<'a> {
-    /// About whom.
+    /// The reported domain.
     pub domain: &'a DomainName,
-    /// About which day.
     pub day: Day,
-    /// What was counted.
     pub counts: &'a DomainTlsCounts,
-    /// Who can be asked about it.
+    /// Contact address for questions.
     pub contact: &'a Address,
-    /// The domain that sends it.
+    /// The submitting domain.
     pub submitter: &'a DomainName,
 }
 
@@ -116,25 +114,25 @@ fn policy<'a>(count: &'a TlsPolicyCounts, domain: &'a DomainName) -> PolicyJson<
 }
 
 impl OutgoingTlsReport<'_> {
-    /// Its name: one for each domain and day, so that who gets it twice can tell.
+    /// Report id, unique per domain and day, so that a receiver can detect duplicates.
     #[must_use]
     pub fn report_id(&self) -> String {
         format!("{}.{}@{}", self.day, self.domain, self.submitter)
     }
 
-    /// The last second of its day.
+    /// Last second of the day.
     fn ends_at(&self) -> Timestamp {
         self.day.ends_at().checked_sub(SignedDuration::from_secs(1)).unwrap_or(Timestamp::MAX)
     }
 
-    /// The name of its file (RFC 8460 5.1).
+    /// File name (RFC 8460 5.1).
     #[must_use]
     pub fn file_name(&self) -> String {
         let (begin, end) = (self.day.begins_at().as_second(), self.ends_at().as_second());
         format!("{}!{}!{begin}!{end}.json.gz", self.submitter, self.domain)
     }
 
-    /// The report in JSON. The organisation is the domain of the contact.
+    /// The report in JSON. The organization name is the domain of the contact.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         let wire = TlsReportJson {
@@ -147,17 +145,17 @@ impl OutgoingTlsReport<'_> {
             report_id: self.report_id(),
             policies: self.counts.policies.iter().map(|count| policy(count, self.domain)).collect(),
         };
-        // Of types that JSON has: this does not fail.
+        // These types serialize without errors.
         serde_json::to_vec(&wire).unwrap_or_default()
     }
 
-    /// The message with the report, packed by gzip. That its own way is protected is not asked for (RFC 8460 3; RFC 8689
-    /// 5): it may tell of just what would be in its way.
+    /// Builds the message with the gzip-compressed report. It does not require TLS (RFC 8460 3; RFC 8689 5), because it
+    /// may report the very failure that would block it.
     #[must_use]
     pub fn to_message(&self, from: &Address, to: &Address, packed: &[u8]) -> Vec<u8> {
         let Self { domain, submitter, contact, .. } = self;
         let (id, file) = (self.report_id(), self.file_name());
-        // Of letters that Base64 does not have.
+        // Contains characters outside the Base64 alphabet, so the attachment cannot contain it.
         let boundary = format!("=_tlsrpt_{}_", self.day.begins_at().as_second());
         let base64 = STANDARD.encode(packed);
         let lines: Vec<&str> =
@@ -177,8 +175,8 @@ impl OutgoingTlsReport<'_> {
              --{boundary}\r\n\
              Content-Type: text/plain; charset=us-ascii\r\n\
              \r\n\
-             How TLS went with the mail hosts of {domain} on {day} (UTC),\r\n\
-             as {submitter} saw it (RFC 8460).\r\n\
+             TLS report for the mail hosts of {domain} on {day} (UTC),\r\n\
+             sent by {submitter} (RFC 8460).\r\n\
              Questions: {contact}\r\n\
              \r\n\
              --{boundary}\r\n\

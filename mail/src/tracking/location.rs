@@ -1,14 +1,13 @@
-//! Where a click is sent on to: an address as a `Location` field takes it, in ASCII (RFC 9110 10.2.2).
+//! The redirect URL of a click, in the ASCII form of a `Location` field (RFC 9110 10.2.2).
 //!
-//! An address in HTML may have any character; browsers make a URI of it, and so is done here: the host in
-//! A-labels (RFC 5890), everything else that is not visible ASCII percent-encoded as UTF-8. What is ASCII
-//! stays as it is.
+//! A URL in HTML may hold any character. Like a browser, this converts the host to A-labels (RFC 5890) and
+//! percent-encodes everything else that is not visible ASCII, as UTF-8. ASCII characters are unchanged.
 
 use std::fmt::Write as _;
 
 use crate::address::DomainName;
 
-/// The address in ASCII.
+/// Converts a URL to ASCII.
 #[must_use]
 pub fn location_value(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));

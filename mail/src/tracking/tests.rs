@@ -1,4 +1,4 @@
-//! Rewriting: what is tracked, what is left alone, and that nothing else changes.
+//! Tests of rewriting: which links are tracked, which are not, and that nothing else changes.
 
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn rewritten(html: &str, opens: bool, clicks: bool) -> String {
     rewrite_html(html, &tracking, opens, clicks)
 }
 
-/// Takes the tracking out again: every link of ours is put back by `encode`; says where they lead.
+/// Reverses the tracking: replaces every tracked link by `encode` of its URL, and returns the URLs.
 fn undone(html: &str, encode: impl Fn(&str) -> String) -> (String, Vec<String>) {
     let start = format!("{BASE}/c/");
     let (mut out, mut urls, mut rest) = (String::new(), Vec::new(), html);
@@ -107,7 +107,7 @@ fn what_is_no_link_of_the_web_is_left_alone() {
         "<a href=\"https://a.example/?b&lang;c\">x</a>",
         "<a href=\"https://a.example/\u{7}x\">x</a>",
         "https://a.example/ in text",
-        // Broken: the tag has no end, so it is none.
+        // Unfinished tags are not tags.
         "<a href=\"https://a.example/",
         "<a href=https://a.example/",
         "<!-- <a href=\"https://a.example/\">x</a>",
@@ -194,7 +194,7 @@ fn tokens_name_whose_they_are() {
     let token = pixel_token(&key, of(None));
     assert_eq!(verify_pixel_token(&TokenKey::new([1; 32]), &token), None);
     assert_eq!(verify_pixel_token(&key, ""), None);
-    // A token of the right key with something else in it.
+    // A validly signed token with another payload.
     assert_eq!(verify_pixel_token(&key, &key.sign(TokenPurpose::Open, b"short")), None);
     assert_eq!(TrackedLink::read(&key, &key.sign(TokenPurpose::Click, &of(None).to_bytes())), None);
     let (one, several) = (of(Some(0)), of(None));
@@ -215,14 +215,14 @@ fn the_tracking_host_stands_in_for_the_services_own() {
         assert_eq!(base_url(service, Some(&host)), with_host);
         assert_eq!(base_url(service, None), service.trim_end_matches('/'));
     }
-    // A base that would break out of an attribute is not used.
+    // A base URL that would break out of an attribute is not used.
     let key = key();
     let tracking = LinkTracker { key: &key, base: "https://a\"b", service: SERVICE, target: of(None) };
     let html = "<a href=\"https://a.example/\">x</a>";
     assert_eq!(rewrite_html(html, &tracking, true, true), html);
 }
 
-/// Pieces of markup, broken ones too.
+/// Random fragments of HTML, including malformed ones.
 fn soup() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("<a href=\"https://a.example/?a=1&b=2\">".to_owned()),
@@ -249,7 +249,7 @@ proptest! {
     fn everything_but_the_links_stays_byte_for_byte(html in soup()) {
         let restored = restore_html(&rewritten(&html, true, true), &key());
         prop_assert_eq!(restored.replace("&amp;", "&"), html.as_str());
-        // No address in the soup has a reference that is decoded: what is put back is what was there.
+        // No URL here has a character reference, so restoring yields the original.
         let (back, _) = undone(&rewritten(&html, false, true), str::to_owned);
         prop_assert_eq!(back, html);
     }

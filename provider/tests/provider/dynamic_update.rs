@@ -1,6 +1,6 @@
-//! A real name server (Knot DNS), changed by dynamic updates with TSIG, and asked what it says then.
+//! Dynamic updates with TSIG against a real name server (Knot DNS), whose answers are checked.
 
-use dns::lookup::Resolver;
+use dns::resolver::Resolver;
 use provider::{
     ApplyError, ChangeAction, MergePolicy, Provider, ProviderCredentials, PublishReport, PublishRequest, Publisher,
     RecordChangeOutcome, ServerError, UpstreamFault,
@@ -44,7 +44,7 @@ async fn texts(resolver: &Resolver, at: &str) -> Vec<String> {
     texts
 }
 
-/// The texts of the apex are cut into strings as others cut them, and there are others beside the SPF record.
+/// The apex has an SPF record that is split into strings differently, and another text.
 const APEX: &str = "@ TXT \"v=spf1 mx\" \" ip4:192.0.2.7 -all\"\n@ TXT \"google-site-verification=xyz\"\n";
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_domain_below_the_zone_is_found_in_it() {
         PublishRequest { domain: &foreign, zone: None, records: &wanted, merge: MERGE, dry_run: false, now: NOW };
     let Err(ApplyError::Upstream(error)) = publisher.apply(&full(&knot), &request).await else { panic!() };
     assert_eq!(error.fault, UpstreamFault::NoZone, "{error}");
-    // A zone that the domain is not in is nobody's way out of it.
+    // A zone that does not contain the domain is refused.
     let request = PublishRequest { zone: Some(&name(DOMAIN)), ..request };
     let Err(ApplyError::Upstream(error)) = publisher.apply(&full(&knot), &request).await else { panic!() };
     assert_eq!(error.fault, UpstreamFault::NoZone);
@@ -137,7 +137,7 @@ async fn a_failure_on_the_way_is_told_as_it_is() {
     assert!(!report.applied);
     let failure = report.failure.unwrap();
     assert_eq!(failure.fault, UpstreamFault::Credentials, "{failure}");
-    // With another key it goes on where it ended.
+    // With another key, the publication continues where it ended.
     let report = apply(&knot, &full(&knot), MERGE, false).await.unwrap();
     assert!(report.applied);
     assert_eq!(outcomes(&report)[..2], [(ChangeAction::Skip, RecordChangeOutcome::Unchanged); 2]);
@@ -153,7 +153,7 @@ async fn a_wrong_key_is_named_as_such_and_never_shown() {
         let failure = report.failure.unwrap();
         assert_eq!(failure.fault, UpstreamFault::Credentials, "{failure}");
         assert!(!failure.to_string().contains(secret));
-        // A dry run would not work either.
+        // A dry run fails too.
         let Err(ApplyError::Upstream(dry)) = apply(&knot, &wrong, MERGE, true).await else { panic!() };
         assert_eq!(dry, failure);
     }

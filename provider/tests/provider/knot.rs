@@ -1,4 +1,4 @@
-//! A real name server, Knot DNS, that takes dynamic updates for one zone.
+//! A real name server, Knot DNS, that accepts dynamic updates for one zone.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpListener};
@@ -7,12 +7,12 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// The key that may change everything.
+/// A key that may change everything.
 pub(crate) const KEY: &str = "dXBkYXRlIHVwZGF0ZSB1cGRhdGUgdXBkYXRlIQ==";
-/// The key that may change what is below `_domainkey` and the ownership label alone.
+/// A key that may change only names below `_domainkey` and the ownership label.
 pub(crate) const NARROW_KEY: &str = "bmFycm93IG5hcnJvdyBuYXJyb3cgbmFycm93ISE=";
 
-/// A running server; it ends when dropped.
+/// A running server; it is killed on drop.
 pub(crate) struct Knot {
     pub(crate) address: SocketAddr,
     child: Child,
@@ -33,15 +33,15 @@ fn program() -> Option<PathBuf> {
 }
 
 impl Knot {
-    /// Starts a server with a zone; `None`, with a word, where Knot is not installed.
+    /// Starts a server with a zone; `None`, with a message, if Knot is not installed.
     pub(crate) fn start(zone: &str, records: &str) -> Option<Self> {
         let Some(program) = program() else {
-            eprintln!("skipped: Knot DNS is not here (Debian: apt install knot)");
+            eprintln!("skipped: Knot DNS is not installed (Debian: apt install knot)");
             return None;
         };
         let home = tempfile::tempdir().unwrap();
         let at = home.path().display();
-        // Nobody else takes the port in between, or the server says that it is taken and the next one is tried.
+        // If another process takes the port meanwhile, the server fails to start and the next port is tried.
         for _ in 0..5 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let config = format!(
@@ -73,7 +73,7 @@ impl Knot {
             let started = lines.any(|line| line.contains("server started") || line.contains("starting server"));
             let loaded = started && lines.by_ref().any(|line| line.contains("loaded"));
             if loaded {
-                // What it says on is read, so that it never waits for a reader.
+                // Reads the further output, so that the server never blocks on a full pipe.
                 std::thread::spawn(move || lines.for_each(|line| eprintln!("{line}")));
                 let address = SocketAddr::from(([127, 0, 0, 1], port));
                 return Some(Self { address, child, _home: home });

@@ -1,5 +1,5 @@
-//! Publishing records: a real name server changed by dynamic update. The providers with interfaces of their own are
-//! played in tests/providers, the plan is tried in dns/tests/plan.rs.
+//! Publishing records to a real name server by dynamic update. The providers with their own APIs are simulated in
+//! tests/providers; the planner is tested in dns/tests/plan.rs.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../../../tests/world/domain.rs"]

@@ -1,12 +1,12 @@
-//! The engine: goes through what is due in our partitions.
+//! The automation engine: processes the due work of this node's partitions.
 //!
 //! ```text
-//! partition due? ─► slices of due work ─► in turns by account, side by side: run ─► step ─[ commit ]─► next step,
+//! partition due? ─► pages of due work ─► round-robin by account, concurrently: run ─► step ─[ commit ]─► next step,
 //! while it is due
 //! ```
 //!
-//! Memory holds one time for each partition and slices of work, however many runs wait. What changes under
-//! our hands conflicts, and is read again.
+//! Memory holds one timer for each partition and one page of work, however many runs wait. A run that changes
+//! concurrently causes a commit conflict and is read again.
 
 use std::time::Duration;
 
@@ -17,38 +17,39 @@ use mail::automation::definition::StepAction;
 use mail::automation::run::{AutomationRun, CancelSource};
 use mail::automation::{Automation, AutomationStatus};
 use mail::id::{AccountId, AutomationId};
+use store::automation_run::due_work::DueWork;
+use store::automation_run::{RunKey, StoredRun};
 use store::engine::{Batch, CommitError, ReadError};
-use store::run::due::DueWork;
-use store::run::{RunKey, StoredRun};
 
-use super::send::StepCommit;
+use super::email_step::StepCommit;
+use super::round_robin;
 use super::step::{self, RunUpdate};
-use super::turns;
 use super::{AutomationEngine, corrupt};
-use crate::accept::Intake;
+use crate::intake::Intake;
 
-/// Work of a partition that is read at once: what is due the longest, and as much of what became due last.
+/// Due work read from a partition at once: this many of the oldest, and this many of the newest.
 const PAGE_WORK: usize = 256;
-/// Work of one round. What was read and has no place in it is read again.
+/// Work of one round. The rest is read again in the next round.
 const ROUND_WORK: usize = 4_096;
-/// Runs and jobs that go on side by side: enough to share commits.
+/// Concurrent runs and jobs: enough to share commits.
 const CONCURRENCY: usize = 128;
-/// How soon is tried again what the store could not take.
+/// Retry delay when the store cannot be read or written.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// How often all partitions are looked at: other nodes put work into them.
+/// Poll interval on a shared store, since other nodes add work to our partitions.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Steps of a run in a row, conflicts counted.
+/// Steps of a run executed in a row, conflicts included.
 const STEPS_IN_A_ROW_MAX: usize = 100;
-/// Changes of an automation's counts that lie beside the total before they are folded.
+/// Number of counter deltas of an automation at which they are folded into its total.
 const FOLD_THRESHOLD: usize = 1_000;
-/// One run in so many has the counts looked at.
+/// The counters are checked after one in this many finished runs.
 const FOLD_CHECK_EVERY: u64 = 200;
 
 impl Intake {
     pub(crate) async fn run_automations(&self) {
         let worker = &self.worker;
         while !worker.stop.is_cancelled() {
-            // What a restored store would do again waits with its queue: a run may have gone on after the backup.
+            // On a restored store, automations wait until the operator releases the queue: runs may have advanced after
+            // the backup.
             worker.wait_until_released().await;
             let (leases, changed) = (worker.leases.changed(), worker.trigger_index.timers.changed());
             let (due, next) = worker.trigger_index.timers.due(&worker.leases.active(), self.clock().now());
@@ -68,12 +69,12 @@ impl Intake {
         }
     }
 
-    /// Goes through all that is due in our partitions, until nothing is.
+    /// Processes all due work of this node's partitions until none is due.
     pub async fn run_due_automations(&self) {
         loop {
             let (mut due, now) = (Vec::new(), self.clock().now());
             for partition in self.worker.leases.active() {
-                let first = store::run::due::list_due(self.store(), partition, now, 1).await;
+                let first = store::automation_run::due_work::list_due(self.store(), partition, now, 1).await;
                 if first.is_ok_and(|first| !first.due.is_empty()) {
                     due.push(partition);
                 }
@@ -85,27 +86,29 @@ impl Intake {
         }
     }
 
-    /// Goes through some of what is due in these partitions; should more be due, their turn comes again.
+    /// Processes a page of due work of these partitions, and reschedules those with more.
     async fn process_partitions(&self, partitions: &[u16]) {
         let mut work = Vec::new();
         let now = self.clock().now();
         for partition in partitions {
-            let appointments = &self.worker.trigger_index.timers;
-            appointments.begin_scan(*partition);
-            match store::run::due::list_oldest_and_newest_due(self.store(), *partition, now, PAGE_WORK).await {
+            let timers = &self.worker.trigger_index.timers;
+            timers.begin_scan(*partition);
+            match store::automation_run::due_work::list_oldest_and_newest_due(self.store(), *partition, now, PAGE_WORK)
+                .await
+            {
                 Ok(first) => {
                     if let Some(next) = if first.more { Some(now) } else { first.later } {
-                        appointments.schedule(*partition, next);
+                        timers.schedule(*partition, next);
                     }
                     work.extend(first.due.into_iter().map(|due| (*partition, due)));
                 }
                 Err(error) => {
-                    store::warn_unless_away!(self.store(), %error, "what automations have to do cannot be read at the moment");
-                    appointments.schedule(*partition, self.worker.after(RETRY_DELAY));
+                    store::warn_unless_away!(self.store(), %error, "cannot read the due work of automations; retrying");
+                    timers.schedule(*partition, self.worker.after(RETRY_DELAY));
                 }
             }
         }
-        let (work, left) = turns::round_robin(work, ROUND_WORK);
+        let (work, left) = round_robin::round_robin(work, ROUND_WORK);
         left.iter().for_each(|(partition, _)| self.worker.trigger_index.timers.schedule(*partition, now));
         let mut done = futures_util::stream::iter(work)
             .map(|(partition, due)| async move { (partition, self.process_due(partition, due).await) })
@@ -115,7 +118,7 @@ impl Intake {
             any |= matches!(outcome, Ok(StepCommit::Committed));
             if !matches!(outcome, Ok(StepCommit::Committed | StepCommit::Conflict)) {
                 if let Err(error) = outcome {
-                    store::warn_unless_away!(self.store(), %error, "an automation cannot go on at the moment");
+                    store::warn_unless_away!(self.store(), %error, "cannot advance an automation run; retrying");
                 }
                 self.worker.trigger_index.timers.schedule(partition, self.worker.after(RETRY_DELAY));
             }
@@ -130,36 +133,35 @@ impl Intake {
             DueWork::Step(about) => about,
             DueWork::Job(job) => return self.run_job(&job).await,
             DueWork::Damaged(key) => {
-                tracing::error!("a row of what automations have to do is damaged; it is taken away");
+                tracing::error!("removing a damaged row of due automation work");
                 let mut batch = Batch::progress();
-                store::run::due::remove_damaged(&mut batch, key);
+                store::automation_run::due_work::remove_damaged(&mut batch, key);
                 return self.commit_step(batch).await;
             }
         };
         match self.advance_run(about).await {
-            // Nobody could ever go on with it, and it would be looked at for ever.
+            // A corrupt run could never advance: remove its due row so that it is not read again and again.
             Err(ReadError::Corrupt(error)) => {
-                tracing::error!(%error, run.id = %about.2, "a run cannot be read; it is left where it is");
+                tracing::error!(%error, run.id = %about.2, "corrupt automation run; it will not advance");
                 self.remove_stale(partition, at, about).await
             }
             Ok(None) => self.remove_stale(partition, at, about).await,
-            Ok(Some(tried)) => Ok(tried),
+            Ok(Some(committed)) => Ok(committed),
             Err(error) => Err(error),
         }
     }
 
     async fn remove_stale(&self, partition: u16, at: Timestamp, about: RunKey) -> Result<StepCommit, ReadError> {
         let mut batch = Batch::progress();
-        store::run::due::remove_stale_step(&mut batch, partition, at, about);
+        store::automation_run::due_work::remove_stale_step(&mut batch, partition, at, about);
         self.commit_step(batch).await
     }
 
-    /// Goes on with a run for as long as something of it is due. None when there is no such run, or nothing of
-    /// it is due.
+    /// Executes steps of a run for as long as one is due. Returns `None` if the run does not exist or has no due step.
     async fn advance_run(&self, about: RunKey) -> Result<Option<StepCommit>, ReadError> {
         let mut outcome = None;
         for _ in 0..STEPS_IN_A_ROW_MAX {
-            let Some((found, sealed)) = store::run::get_with_sealed(self.store(), about).await? else {
+            let Some((found, sealed)) = store::automation_run::get_with_sealed(self.store(), about).await? else {
                 return Ok(outcome);
             };
             let run = &found.run;
@@ -172,13 +174,13 @@ impl Intake {
                 }
                 return Ok(Some(outcome.unwrap_or(StepCommit::Conflict)));
             }
-            let tried = self.run_step(&found, sealed.as_deref()).await?;
-            if matches!(tried, StepCommit::Retry) || self.worker.stop.is_cancelled() {
-                return Ok(Some(tried));
+            let committed = self.run_step(&found, sealed.as_deref()).await?;
+            if matches!(committed, StepCommit::Retry) || self.worker.stop.is_cancelled() {
+                return Ok(Some(committed));
             }
-            outcome = Some(tried);
+            outcome = Some(committed);
         }
-        // Somebody keeps changing it: later.
+        // Concurrent changes continue: retry later.
         Ok(Some(StepCommit::Retry))
     }
 
@@ -192,54 +194,59 @@ impl Intake {
             AutomationStatus::Paused | AutomationStatus::Draft => {
                 let (mut held, mut batch) = (run.clone(), Batch::progress());
                 held.hold();
-                // Activated this very moment, it would not be found among those that are held.
+                // Check the automation's row: if it is activated concurrently, this run would be missed among the held
+                // ones.
                 automation.check(&mut batch);
-                store::run::update(&mut batch, found, &held);
+                store::automation_run::update(&mut batch, found, &held);
                 return self.commit_step(batch).await;
             }
         }
         let version = (run.automation, run.version);
         let definition = self.automations().definition(run.account, version).await?;
-        let definition = definition.ok_or_else(|| corrupt("the version that a run follows is gone"))?;
-        let known = sealed.ok_or_else(|| corrupt("what a run knows is gone"));
+        let definition = definition.ok_or_else(|| corrupt("the automation version of the run is missing"))?;
+        let known = sealed.ok_or_else(|| corrupt("the context of the run is missing"));
         let known: RunContext = self.automations().unseal_json(&run.id.to_bytes(), known?)?;
         let Some(action) = definition.steps.get(run.index).map(|step| &step.action) else {
-            return self.commit_run_update(found, step::fail_step(run.clone(), "there is no such step", now)).await;
+            return self.commit_run_update(found, step::fail_step(run.clone(), "the step does not exist", now)).await;
         };
         let is_sending = matches!(action, StepAction::SendEmail(_) | StepAction::Sms(_));
         if is_sending && self.worker.is_account_held(run.account) {
             return self.commit_run_update(found, step::hold_step(run.clone(), now)).await;
         }
-        let moved = match action {
+        let update = match action {
             StepAction::SendEmail(email) => return self.run_email_step(found, email, &known).await,
             StepAction::Sms(sms) => return self.run_sms_step(found, sms, &known).await,
             StepAction::Delay(delay) => step::delay_step(run.clone(), delay, &known, now),
             StepAction::WaitForEvent(wait) => step::wait_step(run.clone(), wait, &known, now),
             StepAction::Condition(gate) => step::condition_step(run.clone(), gate, &known, now),
         };
-        self.commit_run_update(found, moved).await
+        self.commit_run_update(found, update).await
     }
 
-    /// Its automation is over.
+    /// Cancels a run whose automation was deleted or archived.
     async fn cancel_orphaned_run(&self, found: &StoredRun, now: Timestamp) -> Result<StepCommit, ReadError> {
         let mut run = found.run.clone();
         run.cancel(CancelSource::Api, now);
         self.commit_run_update(found, RunUpdate { run, facts: Vec::new(), known: None }).await
     }
 
-    /// Commits a run as it is after a step.
-    pub(super) async fn commit_run_update(&self, found: &StoredRun, moved: RunUpdate) -> Result<StepCommit, ReadError> {
+    /// Commits the run's state after a step.
+    pub(super) async fn commit_run_update(
+        &self,
+        found: &StoredRun,
+        update: RunUpdate,
+    ) -> Result<StepCommit, ReadError> {
         let mut batch = Batch::progress();
-        self.automations().write_run_update(found, &moved, self.clock().now(), &mut batch);
-        let tried = self.commit_step(batch).await?;
-        if let (StepCommit::Committed, Some(due)) = (&tried, moved.run.due) {
-            // Its partition has more to do then, whatever else is due there.
-            self.worker.trigger_index.timers.schedule(moved.run.partition, due);
+        self.automations().write_run_update(found, &update, self.clock().now(), &mut batch);
+        let committed = self.commit_step(batch).await?;
+        if let (StepCommit::Committed, Some(due)) = (&committed, update.run.due) {
+            // Schedule the partition for this run, whatever else is due there.
+            self.worker.trigger_index.timers.schedule(update.run.partition, due);
         }
-        if !moved.run.status.is_active() && self.worker.entropy.u64().is_multiple_of(FOLD_CHECK_EVERY) {
-            self.fold_run_counts((moved.run.account, moved.run.automation)).await?;
+        if !update.run.status.is_active() && self.worker.entropy.u64().is_multiple_of(FOLD_CHECK_EVERY) {
+            self.fold_run_counts((update.run.account, update.run.automation)).await?;
         }
-        Ok(tried)
+        Ok(committed)
     }
 
     pub(super) async fn commit_step(&self, batch: Batch) -> Result<StepCommit, ReadError> {
@@ -250,15 +257,15 @@ impl Intake {
             }
             Err(CommitError::Conflict { .. }) => Ok(StepCommit::Conflict),
             Err(error) => {
-                store::warn_unless_away!(self.store(), %error, "what automations do cannot be written at the moment");
+                store::warn_unless_away!(self.store(), %error, "cannot commit automation work; retrying");
                 Ok(StepCommit::Retry)
             }
         }
     }
 
-    /// Folds the counts of an automation, should many changes lie beside them.
+    /// Folds the counter deltas of an automation into its total if there are many.
     async fn fold_run_counts(&self, of: (AccountId, AutomationId)) -> Result<(), ReadError> {
-        let counted = store::run::counts::read(self.store(), of).await?;
+        let counted = store::automation_run::counts::read(self.store(), of).await?;
         if counted.changes() >= FOLD_THRESHOLD {
             let mut batch = Batch::progress();
             counted.fold(&mut batch, of);
@@ -267,18 +274,18 @@ impl Intake {
         Ok(())
     }
 
-    /// How many runs an automation has in each state.
+    /// Counts the runs of an automation by status.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn count_runs(&self, automation: &Automation) -> Result<mail::automation::RunCounts, ReadError> {
         let of = (automation.account, automation.id);
         loop {
-            let counted = store::run::counts::read(self.store(), of).await?;
+            let counted = store::automation_run::counts::read(self.store(), of).await?;
             if !counted.more {
                 return Ok(counted.counts);
             }
-            // More than one look shows: what was seen is folded, and the rest is looked at.
+            // More deltas than one read returns: fold these and read on.
             let mut batch = Batch::progress();
             counted.fold(&mut batch, of);
             if matches!(self.commit_step(batch).await?, StepCommit::Retry) {
@@ -287,43 +294,43 @@ impl Intake {
         }
     }
 
-    /// Ends a run, as its customer wishes. None when there is no such run; as it is, when it is over.
+    /// Cancels a run. Returns `None` if it does not exist, and an ended run unchanged.
     ///
     /// # Errors
     /// The store cannot be read or written.
     pub async fn cancel_run(&self, about: RunKey) -> Result<Option<AutomationRun>, ReadError> {
         for _ in 0..STEPS_IN_A_ROW_MAX {
-            let Some(found) = store::run::get(self.store(), about).await? else { return Ok(None) };
+            let Some(found) = store::automation_run::get(self.store(), about).await? else { return Ok(None) };
             if !found.run.status.is_active() {
                 return Ok(Some(found.run));
             }
             let mut run = found.run.clone();
             run.cancel(CancelSource::Api, self.clock().now());
-            let moved = RunUpdate { run: run.clone(), facts: Vec::new(), known: None };
-            match self.commit_run_update(&found, moved).await? {
+            let update = RunUpdate { run: run.clone(), facts: Vec::new(), known: None };
+            match self.commit_run_update(&found, update).await? {
                 StepCommit::Committed => return Ok(Some(run)),
                 StepCommit::Conflict => {}
                 StepCommit::Retry => break,
             }
         }
-        Err(corrupt("the run cannot be changed at the moment"))
+        Err(corrupt("the run cannot be changed now; try again"))
     }
 }
 
 impl AutomationEngine {
-    /// Writes a run as it is after a step. The commit is fenced: it conflicts when the run's partition is another
-    /// node's by now, as far as we have it.
-    pub(super) fn write_run_update(&self, found: &StoredRun, moved: &RunUpdate, now: Timestamp, batch: &mut Batch) {
-        let run = &moved.run;
+    /// Writes the run's state after a step. The batch is fenced: it conflicts if the run's partition has moved to
+    /// another node.
+    pub(super) fn write_run_update(&self, found: &StoredRun, update: &RunUpdate, now: Timestamp, batch: &mut Batch) {
+        let run = &update.run;
         let _ours = self.0.worker.leases.fence_partitions(batch, std::iter::once(run.partition));
-        store::run::update(batch, found, run);
-        if let Some(known) = &moved.known {
+        store::automation_run::update(batch, found, run);
+        if let Some(known) = &update.known {
             match self.seal_context(run.id, known) {
-                Ok(sealed) => store::run::put_sealed(batch, store::run::run_key(run), sealed),
-                // The cipher fails when the system has no randomness: what was known before stays.
-                Err(error) => tracing::error!(%error, run.id = %run.id, "what a run knows cannot be sealed"),
+                Ok(sealed) => store::automation_run::put_sealed(batch, store::automation_run::run_key(run), sealed),
+                // Sealing fails if the system has no randomness: the stored context stays.
+                Err(error) => tracing::error!(%error, run.id = %run.id, "cannot seal the context of a run"),
             }
         }
-        self.record_facts(batch, run, &moved.facts, now);
+        self.record_facts(batch, run, &update.facts, now);
     }
 }

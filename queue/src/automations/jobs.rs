@@ -1,4 +1,4 @@
-//! Jobs: what there is to do beside steps, a slice at a time, each slice one commit with the note of what is left.
+//! Automation jobs: background work besides steps. Each batch is one commit that also stores what is left to do.
 
 use std::collections::HashSet;
 
@@ -10,30 +10,30 @@ use mail::domain::SendingDomain;
 use mail::email::EmailRollup;
 use mail::event::{Event, Subject};
 use mail::id::{AccountId, AutomationId, ReceivedId};
-use mail::payload;
 use mail::received::{AutoReplyContext, AutoReplyRefusal, ReceivedEmail};
+use mail::webhook_payload;
 use serde_json::Value;
+use store::automation_run::RunKey;
+use store::automation_run::due_work::{StoredJob, replace_job};
 use store::engine::{Batch, ReadError};
-use store::run::RunKey;
-use store::run::due::{StoredJob, replace_job};
 
-use super::heard::TriggerSignal;
-use super::react::{CommitBudget, MatchedRuns};
+use super::email_step::StepCommit;
 use super::retention::RUN_EVENTS_MAX;
-use super::send::StepCommit;
-use crate::accept::Intake;
+use super::signal_matching::{CommitBudget, MatchedRuns};
+use super::trigger_signal::TriggerSignal;
+use crate::intake::Intake;
 
-/// Runs of one slice.
+/// Runs changed in one batch.
 const BATCH_RUNS: usize = 200;
-/// Slices of runs that one request cancels: ten thousand runs.
+/// Batches that one request cancels: ten thousand runs.
 const CANCELLED_BATCHES_MAX: usize = 50;
-/// Rows of lists forgotten in one slice.
+/// Index rows deleted in one batch.
 const BATCH_ROWS: usize = 1_000;
-/// Versions forgotten in one slice: each may be large.
+/// Versions deleted in one batch; a version may be large.
 const BATCH_VERSIONS: usize = 10;
 
 impl Intake {
-    /// Does a slice of a job.
+    /// Executes one batch of a job.
     pub(super) async fn run_job(&self, found: &StoredJob) -> Result<StepCommit, ReadError> {
         let job = &found.job;
         let mut batch = Batch::progress();
@@ -56,19 +56,19 @@ impl Intake {
                 self.purge_batch(about, &mut batch).await?.then(|| job.work.clone())
             }
         };
-        // What is left is put behind what others have to do meanwhile.
+        // Due now, which orders the rest behind work that became due meanwhile.
         let after = left.map(|work| AutomationJob { due: self.clock().now(), work, ..job.clone() });
         if let Some(after) = &after {
             self.worker.trigger_index.timers.schedule(after.partition, after.due);
         }
         replace_job(&mut batch, found, after.as_ref());
-        let partitions = store::run::due::partitions_of(&batch);
-        let tried = self.commit_step(batch).await?;
-        if matches!(tried, StepCommit::Committed) {
+        let partitions = store::automation_run::due_work::partitions_of(&batch);
+        let committed = self.commit_step(batch).await?;
+        if matches!(committed, StepCommit::Committed) {
             self.automations().wake(&partitions);
         }
-        // Somebody changed a run under our hands: the slice is done again.
-        Ok(if matches!(tried, StepCommit::Conflict) { StepCommit::Retry } else { tried })
+        // A run changed concurrently: repeat the batch.
+        Ok(if matches!(committed, StepCommit::Conflict) { StepCommit::Retry } else { committed })
     }
 
     async fn run_signal_job(
@@ -78,14 +78,14 @@ impl Intake {
         batch: &mut Batch,
     ) -> Result<(), ReadError> {
         let Some(event) = store::event::get(self.store(), job.account, event).await? else { return Ok(()) };
-        if let Some(heard) = self.signal_from_event(&event).await? {
-            self.automations().apply_signal(&heard, batch).await?;
+        if let Some(trigger_signal) = self.signal_from_event(&event).await? {
+            self.automations().apply_signal(&trigger_signal, batch).await?;
         }
         Ok(())
     }
 
-    /// An event of ours, as automations hear it: with the payload of its webhooks as data. None when what it is
-    /// about is gone.
+    /// Converts an event of the service to a signal, with its webhook payload as data. Returns `None` if the event's
+    /// subject was deleted or does not trigger automations.
     async fn signal_from_event(&self, event: &Event) -> Result<Option<TriggerSignal>, ReadError> {
         let mut answering = None;
         let (data, email, lineage) = match event.subject {
@@ -94,7 +94,7 @@ impl Intake {
                     return Ok(None);
                 };
                 let status = EmailRollup::from_recipients(&found.recipients).status;
-                let data = payload::email_event_data(&found.email, event, status);
+                let data = webhook_payload::email_event_data(&found.email, event, status);
                 let first = found.recipients.first().map(|recipient| recipient.address.to_string());
                 let whom = event.recipient.as_ref().map(ToString::to_string).or(first);
                 (Value::Object(data), whom, self.lineage(event.account, found.email.run).await?)
@@ -105,7 +105,7 @@ impl Intake {
                 answering = Some(answer);
                 (event.detail.clone(), author, Vec::new())
             }
-            // What else happens is not heard ([`mail::event::EventKind::is_heard_by_automations`]).
+            // Other subjects never trigger ([`mail::event::EventKind::can_trigger_automations`]).
             _ => return Ok(None),
         };
         let machine = ["open", "click"]
@@ -116,10 +116,10 @@ impl Intake {
         Ok(Some(TriggerSignal { account, facts, source: event.id.to_string(), at, machine, lineage, answering }))
     }
 
-    /// What an answer to a received email must heed. An author whose mail comes in here for the same account is the
-    /// account itself: an answer would be received in turn.
+    /// Facts for the automatic reply to a received email. An author at an address that the same account receives mail
+    /// for is not answered: the reply would be received in turn, a loop.
     async fn answering_context(&self, account: AccountId, id: ReceivedId) -> Result<AutoReplyContext, ReadError> {
-        let Some(received) = store::received::get(self.store(), account, id).await? else {
+        let Some(received) = store::received_email::get(self.store(), account, id).await? else {
             return Ok(AutoReplyContext::for_deleted());
         };
         let mut answering = AutoReplyContext::from_received(&received);
@@ -136,8 +136,8 @@ impl Intake {
         Ok(answering)
     }
 
-    /// Whether a received email was made here: its Message-ID stays, whoever passed it on, and is at a domain that is
-    /// sent from here.
+    /// Returns whether a received email originated on this server: its Message-ID survives forwarding and names a
+    /// domain that sends from here.
     async fn is_own_message(&self, received: &ReceivedEmail) -> Result<bool, ReadError> {
         let id = received.heading.message_id.trim().trim_matches(|c| c == '<' || c == '>');
         let Some(Ok(domain)) = id.rsplit_once('@').map(|(_, domain)| domain.parse::<DomainName>()) else {
@@ -149,14 +149,14 @@ impl Intake {
         Ok(store::domain::find_by_name(self.store(), &domain).await?.is_some())
     }
 
-    /// The automations whose mail an email is, and whose mail led to that.
+    /// Automations that caused an email: the one of its run and that run's own lineage.
     async fn lineage(
         &self,
         account: AccountId,
         run: Option<(AutomationId, mail::id::RunId)>,
     ) -> Result<Vec<AutomationId>, ReadError> {
         let Some((automation, run)) = run else { return Ok(Vec::new()) };
-        let found = store::run::get(self.store(), (account, automation, run)).await?;
+        let found = store::automation_run::get(self.store(), (account, automation, run)).await?;
         let mut lineage = found.map(|found| found.run.lineage).unwrap_or_default();
         lineage.push(automation);
         Ok(lineage)
@@ -168,18 +168,20 @@ impl Intake {
         batch: &mut Batch,
     ) -> Result<Option<AutomationJobKind>, ReadError> {
         let AutomationJobKind::Rest { signal, cancels, after } = &job.work else { return Ok(None) };
-        let (heard, automations) = (self.automations().unseal_signal(signal)?, self.automations());
-        let (mut room, mut done) = (CommitBudget::new(), HashSet::new());
+        let (trigger_signal, automations) = (self.automations().unseal_signal(signal)?, self.automations());
+        let (mut budget, mut done) = (CommitBudget::new(), HashSet::new());
         let MatchedRuns { left, .. } = if *cancels {
-            let hearers = store::automation::list_triggered(self.store(), heard.account, &heard.facts.name).await?;
-            let ids: Vec<_> = hearers
+            let triggered =
+                store::automation::list_triggered(self.store(), trigger_signal.account, &trigger_signal.facts.name)
+                    .await?;
+            let ids: Vec<_> = triggered
                 .into_iter()
                 .filter(|(role, _)| *role == store::automation::TriggerRole::Cancels)
                 .map(|(_, id)| id)
                 .collect();
-            automations.cancel_matching(&heard, &ids, (&mut room, &mut done), batch).await?
+            automations.cancel_matching(&trigger_signal, &ids, (&mut budget, &mut done), batch).await?
         } else {
-            automations.resume_waiting(&heard, after, (&mut room, &done), batch).await?
+            automations.resume_waiting(&trigger_signal, after, (&mut budget, &done), batch).await?
         };
         Ok(left.map(|after| AutomationJobKind::Rest { signal: signal.clone(), cancels: *cancels, after }))
     }
@@ -192,8 +194,8 @@ impl Intake {
         change: impl Fn(&mut AutomationRun),
     ) -> Result<(), ReadError> {
         let abouts: Vec<RunKey> = ids.into_iter().map(|id| (account, automation, id)).collect();
-        for (found, _) in store::run::get_each(self.store(), &abouts).await? {
-            // It may have ended since it was looked for: what has ended stays as it did.
+        for (found, _) in store::automation_run::get_each(self.store(), &abouts).await? {
+            // The run may have ended since the list was read.
             if !found.run.status.is_active() {
                 continue;
             }
@@ -202,7 +204,7 @@ impl Intake {
             if let Some(due) = after.due {
                 self.worker.trigger_index.timers.schedule(after.partition, due);
             }
-            store::run::update(batch, &found, &after);
+            store::automation_run::update(batch, &found, &after);
         }
         Ok(())
     }
@@ -215,7 +217,9 @@ impl Intake {
     ) -> Result<bool, ReadError> {
         let now = self.clock().now();
         for status in [RunStatus::Queued, RunStatus::Running, RunStatus::Waiting] {
-            let ids = store::run::by::list_in_state(self.store(), about, status, (before, BATCH_RUNS)).await?;
+            let ids =
+                store::automation_run::run_indexes::list_in_state(self.store(), about, status, (before, BATCH_RUNS))
+                    .await?;
             if !ids.is_empty() {
                 let cancel = |run: &mut AutomationRun| run.cancel(CancelSource::Api, now);
                 self.update_runs(about, ids, batch, cancel).await?;
@@ -225,8 +229,8 @@ impl Intake {
         Ok(false)
     }
 
-    /// Cancels runs of an automation that were made before one, as many as one request waits for. What goes wrong
-    /// is left to the job that the request leaves.
+    /// Cancels runs of an automation created before `before`, as many as one request waits for. The job that the
+    /// request enqueues cancels the rest, and retries after errors.
     pub async fn cancel_runs(&self, about: (AccountId, AutomationId), before: mail::id::RunId) {
         for _ in 0..CANCELLED_BATCHES_MAX {
             let mut batch = Batch::progress();
@@ -235,7 +239,7 @@ impl Intake {
                 Ok(false) => return,
                 Err(error) => Err(error),
             };
-            // Where somebody changed a run under our hands, the slice is done again.
+            // On a conflict, repeat the batch.
             if !matches!(cancelled, Ok(StepCommit::Committed | StepCommit::Conflict)) {
                 return;
             }
@@ -244,16 +248,16 @@ impl Intake {
 
     async fn release_batch(&self, about: (AccountId, AutomationId), batch: &mut Batch) -> Result<bool, ReadError> {
         let now = self.clock().now();
-        let ids = store::run::by::list_held(self.store(), about, BATCH_RUNS).await?;
+        let ids = store::automation_run::run_indexes::list_held(self.store(), about, BATCH_RUNS).await?;
         let more = ids.len() == BATCH_RUNS;
         self.update_runs(about, ids, batch, |run| run.release(now)).await?;
         Ok(more)
     }
 
     async fn purge_batch(&self, about: (AccountId, AutomationId), batch: &mut Batch) -> Result<bool, ReadError> {
-        let runs = store::run::list_oldest(self.store(), about, None, BATCH_RUNS).await?;
+        let runs = store::automation_run::list_oldest(self.store(), about, None, BATCH_RUNS).await?;
         for found in &runs {
-            store::run::delete(batch, found);
+            store::automation_run::delete(batch, found);
             let of = (found.run.id.into(), RUN_EVENTS_MAX);
             store::event::delete_by_subject(self.store(), batch, about.0, of).await?;
         }
@@ -265,6 +269,6 @@ impl Intake {
             self.automations().invalidate(about.0);
             return Ok(true);
         }
-        store::run::by::purge_indexes(self.store(), batch, about, BATCH_ROWS).await
+        store::automation_run::run_indexes::purge_indexes(self.store(), batch, about, BATCH_ROWS).await
     }
 }

@@ -1,39 +1,39 @@
-//! Forgetting runs: those that ended, with their events, as long after they were made as emails are kept.
+//! Retention of runs: a finished run and its events are deleted when they are older than the account's retention time.
 
 use mail::automation::run::AutomationRun;
-use mail::automation::{AUTOMATIONS_MAX, person};
+use mail::automation::{AUTOMATIONS_MAX, person_key};
 use mail::event::EventKind;
 use mail::id::{AccountId, RunId};
 use store::engine::{Batch, CommitError, ReadError};
 
 use crate::worker::Worker;
 
-/// Runs forgotten in one commit.
+/// Runs deleted in one commit.
 const BATCH_RUNS: usize = 100;
-/// Events of a run that are forgotten with it: more than its steps make.
+/// Upper bound of the events deleted with a run; its steps record fewer.
 pub(super) const RUN_EVENTS_MAX: usize = 200;
 
 impl Worker {
-    /// Forgets the runs of an account that were made before this one and are over.
+    /// Deletes finished runs of an account that were created before `before`.
     pub(crate) async fn purge_runs(&self, account: AccountId, before: RunId) -> Result<(), ReadError> {
         let automations = store::automation::list(&self.store, account, None, AUTOMATIONS_MAX, |_| true).await?;
         for automation in automations.0 {
             let (of, mut after) = ((account, automation.id), None);
             loop {
-                let found = store::run::list_oldest(&self.store, of, after, BATCH_RUNS).await?;
+                let found = store::automation_run::list_oldest(&self.store, of, after, BATCH_RUNS).await?;
                 after = found.last().map(|found| found.run.id);
                 let is_last = found.len() < BATCH_RUNS || after >= Some(before);
                 let mut batch = Batch::progress();
                 let over = found.iter().filter(|found| found.run.id < before && !found.run.status.is_active());
                 for found in over {
                     self.purge_answer(&mut batch, &found.run).await?;
-                    store::run::delete(&mut batch, found);
+                    store::automation_run::delete(&mut batch, found);
                     let about = (found.run.id.into(), RUN_EVENTS_MAX);
                     store::event::delete_by_subject(&self.store, &mut batch, account, about).await?;
                 }
                 if !batch.is_empty() {
                     match self.store.commit(batch).await {
-                        // Whatever it is, the next walk is in an hour.
+                        // A conflict is harmless: the next pass is in an hour.
                         Ok(()) | Err(CommitError::Conflict { .. }) => {}
                         Err(error) => return Err(super::corrupt(error)),
                     }
@@ -46,13 +46,13 @@ impl Worker {
         Ok(())
     }
 
-    /// Forgets that a run answered somebody, should that be all that is known of it.
+    /// Deletes the run's row of the last automatic reply to its author, if no later run replaced it.
     async fn purge_answer(&self, batch: &mut Batch, run: &AutomationRun) -> Result<(), ReadError> {
         let author = run.email.as_deref().filter(|_| run.event_name == EventKind::Received.name());
-        if let Some(author) = author.map(person::email_key) {
+        if let Some(author) = author.map(person_key::email_key) {
             let of = (run.account, run.automation);
-            let answered = store::run::by::find_last_answer(&self.store, of, author).await?;
-            store::run::by::delete_last_answer(batch, run, author, &answered);
+            let answered = store::automation_run::run_indexes::find_last_answer(&self.store, of, author).await?;
+            store::automation_run::run_indexes::delete_last_answer(batch, run, author, &answered);
         }
         Ok(())
     }

@@ -1,25 +1,25 @@
-//! What a step does, as far as nothing goes out: a pure decision about a run, its definition and what it knows.
+//! Effects of steps that send nothing: pure decisions from a run, its definition and its context.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::automation::context::{RunContext, WaitResult};
 use mail::automation::definition::{ConditionStep, DelayLength, DelayStep, MatchBy, OnTimeout, WaitForEventStep};
-use mail::automation::person::{self, PersonKey};
+use mail::automation::person_key::{self, PersonKey};
 use mail::automation::run::{AutomationRun, CompletionReason, NextStep, RunFact, RunWait, StepStatus};
-use mail::automation::span::{SECONDS_MAX, TimeSpan};
+use mail::automation::time_span::{SECONDS_MAX, TimeSpan};
 use mail::automation::{condition::Condition, context};
-use mail::moment;
+use mail::timestamp;
 use serde_json::{Value, json};
 
-/// How long a step of a suspended account waits before it is looked at again.
+/// Delay before a held step of a suspended account is checked again.
 const HOLD_RETRY_DELAY: Duration = Duration::from_secs(3_600);
-/// For how long a step is tried again that cannot be done at the moment.
+/// Time limit for retries of a step.
 pub(super) const RETRY_FOR: Duration = Duration::from_secs(24 * 3600);
-/// How soon is tried again, by the number of tries.
+/// Retry delays by number of attempts, in seconds.
 const RETRY_DELAYS_S: [u64; 7] = [5, 15, 60, 300, 900, 1_800, 3_600];
 
-/// A run after a step, with what has become true and what it knows now, if that is something else.
+/// State of a run after a step, with the facts to record and its new context, if that changed.
 #[derive(Debug)]
 pub(super) struct RunUpdate {
     pub(super) run: AutomationRun,
@@ -33,21 +33,21 @@ impl RunUpdate {
     }
 }
 
-/// Whether the step whose turn it is has waited, and is due now.
+/// Returns whether the current step was waiting and is due now.
 fn is_wait_over(run: &AutomationRun) -> bool {
     run.steps.get(run.index).is_some_and(|step| step.status == StepStatus::Waiting)
 }
 
-/// A delay begins or ends.
+/// Starts a delay, or completes it when it is due.
 pub(super) fn delay_step(mut run: AutomationRun, delay: &DelayStep, known: &RunContext, now: Timestamp) -> RunUpdate {
     if is_wait_over(&run) {
-        let until = run.waiting.as_ref().map(|waiting| moment::to_rfc3339(waiting.until));
+        let until = run.waiting.as_ref().map(|waiting| timestamp::to_rfc3339(waiting.until));
         let facts = run.complete_step(json!({"until": until}), NextStep::Next, now);
         return RunUpdate::new(run, facts);
     }
     match delay_until(delay, known, now) {
         Ok(until) if until <= now => {
-            let facts = run.complete_step(json!({"until": moment::to_rfc3339(until)}), NextStep::Next, now);
+            let facts = run.complete_step(json!({"until": timestamp::to_rfc3339(until)}), NextStep::Next, now);
             RunUpdate::new(run, facts)
         }
         Ok(until) => {
@@ -61,7 +61,7 @@ pub(super) fn delay_step(mut run: AutomationRun, delay: &DelayStep, known: &RunC
     }
 }
 
-/// When a delay that begins now ends.
+/// Computes the end of a delay that begins now.
 pub(super) fn delay_until(delay: &DelayStep, known: &RunContext, now: Timestamp) -> Result<Timestamp, String> {
     let until = match &delay.length {
         DelayLength::For(span) => span.added_to(now),
@@ -70,7 +70,7 @@ pub(super) fn delay_until(delay: &DelayStep, known: &RunContext, now: Timestamp)
             let until = parse_time(filled.trim(), delay).map_err(|error| format!("`until` {error}"))?;
             let days = TimeSpan::parse("365d").map_or(now, |span| span.added_to(now));
             if until > days {
-                return Err(format!("`until` lies more than {} days ahead", SECONDS_MAX / 86_400));
+                return Err(format!("`until` is more than {} days ahead", SECONDS_MAX / 86_400));
             }
             until
         }
@@ -78,20 +78,20 @@ pub(super) fn delay_until(delay: &DelayStep, known: &RunContext, now: Timestamp)
     Ok(delay.window.as_ref().map_or(until, |window| window.first_at_or_after(until.max(now))))
 }
 
-/// A time, or a day, which begins in the zone of the delay's window, or in UTC.
+/// Parses a time, or a date as the midnight in the time zone of the delay's window, or in UTC.
 fn parse_time(text: &str, delay: &DelayStep) -> Result<Timestamp, String> {
     let Ok(day) = text.parse::<jiff::civil::Date>().map_err(drop).and_then(|day| {
-        // A date reads out of a time too, without its hours.
+        // `Date` also parses a full time and drops its hours: accept a plain date only.
         if text.len() == "2030-01-31".len() { Ok(day) } else { Err(()) }
     }) else {
-        return moment::parse(text).map_err(str::to_owned);
+        return timestamp::parse(text).map_err(str::to_owned);
     };
     let tz = delay.window.as_ref().map_or("UTC", |window| window.tz.as_str());
-    let zone = mail::automation::window::parse_zone(tz)?;
+    let zone = mail::automation::time_window::parse_zone(tz)?;
     zone.to_timestamp(day.to_datetime(jiff::civil::Time::midnight())).map_err(|error| error.to_string())
 }
 
-/// A wait begins, or its time is over.
+/// Starts a wait for an event, or handles its timeout.
 pub(super) fn wait_step(
     mut run: AutomationRun,
     wait: &WaitForEventStep,
@@ -107,7 +107,7 @@ pub(super) fn wait_step(
     let facts = match wait.on_timeout {
         OnTimeout::Continue => run.complete_step(json!({"received": false}), NextStep::Next, now),
         OnTimeout::Stop => run.complete_step(json!({"received": false}), NextStep::Stop(None), now),
-        OnTimeout::Fail => run.fail_step(&format!("`{}` did not come within {}", wait.event, wait.timeout), now),
+        OnTimeout::Fail => run.fail_step(&format!("`{}` was not received within {}", wait.event, wait.timeout), now),
     };
     let waited = Some(WaitResult { received: false, facts: None });
     let known = run.status.is_active().then(|| RunContext { wait: waited, ..known.clone() });
@@ -115,12 +115,12 @@ pub(super) fn wait_step(
 }
 
 fn person_keys(run: &AutomationRun, by: MatchBy) -> Vec<PersonKey> {
-    let user = run.user_id.as_deref().filter(|_| by != MatchBy::Email).map(person::user_key);
-    let email = run.email.as_deref().filter(|_| by != MatchBy::UserId).map(person::email_key);
+    let user = run.user_id.as_deref().filter(|_| by != MatchBy::Email).map(person_key::user_key);
+    let email = run.email.as_deref().filter(|_| by != MatchBy::UserId).map(person_key::email_key);
     user.into_iter().chain(email).collect()
 }
 
-/// A condition is asked.
+/// Evaluates a condition.
 pub(super) fn condition_step(
     mut run: AutomationRun,
     gate: &ConditionStep,
@@ -146,7 +146,7 @@ pub(super) fn next_step_after(gate: &ConditionStep, holds: bool) -> NextStep {
     }
 }
 
-/// The step cannot be done at the moment: it is tried again, or given up when it was tried for long enough.
+/// Schedules a retry of the step, or fails it after [`RETRY_FOR`].
 pub(super) fn defer_step(mut run: AutomationRun, why: &str, now: Timestamp) -> RunUpdate {
     let since = run.trying_since.unwrap_or(now);
     let until = since.checked_add(RETRY_FOR).unwrap_or(Timestamp::MAX);
@@ -160,7 +160,7 @@ pub(super) fn defer_step(mut run: AutomationRun, why: &str, now: Timestamp) -> R
     RunUpdate::new(run, Vec::new())
 }
 
-/// The account is suspended: the step is looked at again in an hour, and that counts as no try.
+/// Holds a step of a suspended account for an hour; this does not count as an attempt.
 pub(super) fn hold_step(mut run: AutomationRun, now: Timestamp) -> RunUpdate {
     let (tries, trying_since) = (run.tries, run.trying_since);
     run.defer_step(now.checked_add(HOLD_RETRY_DELAY).unwrap_or(Timestamp::MAX), now);
@@ -168,13 +168,13 @@ pub(super) fn hold_step(mut run: AutomationRun, now: Timestamp) -> RunUpdate {
     RunUpdate::new(run, Vec::new())
 }
 
-/// The step is done.
+/// Completes the step.
 pub(super) fn complete_step(mut run: AutomationRun, output: Value, now: Timestamp) -> RunUpdate {
     let facts = run.complete_step(output, NextStep::Next, now);
     RunUpdate::new(run, facts)
 }
 
-/// The step cannot be done at all.
+/// Fails the step.
 pub(super) fn fail_step(mut run: AutomationRun, why: &str, now: Timestamp) -> RunUpdate {
     let facts = run.fail_step(why, now);
     RunUpdate::new(run, facts)

@@ -1,12 +1,13 @@
-//! Claims: a domain that another account has goes to whoever rules its DNS (completions-email.md 2.4).
+//! Domain claims: transfer of a domain from another account to whoever controls its DNS (completions-email.md 2.4).
 //!
 //! ```text
 //! claim ─► record found ─► never verified by the other? ─yes─► completed (verified, while the plan is full)
 //!                                    └─no─► blocked: 72 hours, their record gone, nothing scheduled ─► completed
 //! ```
 //!
-//! The claimant asks; and once an hour it is looked by itself at those whose record was found, so that a claim is
-//! completed without anybody's coming back. What does not come to that within its time expires. The domain is a new one for its new account: new id, new keys.
+//! The claimant requests checks. Claims whose record was found are also checked once an hour, so that they complete
+//! without the claimant's return. A claim that does not complete in time expires. The new account gets a new domain
+//! with a new id and new keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,38 +15,35 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::DomainName;
-use mail::catalog::EmailFilter;
-use mail::claim::{ClaimBlocker, ClaimStatus, DomainClaim};
 use mail::domain::{DomainState, SendingDomain};
+use mail::domain_claim::{ClaimBlocker, ClaimStatus, DomainClaim};
+use mail::domain_setup::{RecordFinding, RecordStatus};
 use mail::email::EmailStatus;
+use mail::email_index::EmailFilter;
 use mail::id::{AccountId, ClaimId, DomainId, EventId};
-use mail::owner_notice::{AlertSubject, OwnerAlert};
-use mail::setup::{RecordFinding, RecordStatus};
+use mail::owner_alert::{AlertSubject, OwnerAlert};
 use store::engine::Batch;
 use store::task::PARTITIONS;
 use thiserror::Error;
 
-use super::inspect::InspectionPriority;
+use super::inspection::InspectionPriority;
 use super::{COMMIT_TRIES_MAX, DomainError, NewDomain, SendingDomains};
 
-/// How often it is looked at proven claims.
+/// Interval of checking proven claims.
 const CHECK_INTERVAL: Duration = Duration::from_secs(3_600);
 /// Claims read at once.
 const PAGE_CLAIMS: usize = 100;
 
-/// Why a claim could not be made or looked at.
+/// Why a claim was not created or checked.
 #[derive(Debug, Error)]
 pub enum ClaimError {
-    /// There is no such claim.
-    #[error("no such claim")]
+    #[error("claim not found")]
     Unknown,
-    /// It has come to its end already.
     #[error("the claim is {0:?} already")]
     Ended(ClaimStatus),
-    /// Nobody has the domain: it can be added.
-    #[error("nobody has {0}: add it")]
+    /// No account has the domain: it can be added directly.
+    #[error("{0} belongs to no account: add it as a domain")]
     Free(DomainName),
-    /// The rest.
     #[error(transparent)]
     Domain(#[from] DomainError),
 }
@@ -56,20 +54,19 @@ impl From<store::engine::ReadError> for ClaimError {
     }
 }
 
-/// A claim after a look.
+/// A claim after a check.
 #[derive(Debug)]
 pub struct ClaimResult {
-    /// The claim.
     pub claim: DomainClaim,
-    /// What was found of its record, if it was looked.
+    /// Result for its record, if it was checked.
     pub finding: Option<RecordFinding>,
 }
 
 impl SendingDomains {
-    /// Claims a domain that another account has. Who has an open claim gets that one.
+    /// Claims a domain of another account. Returns the open claim if there is one.
     ///
     /// # Errors
-    /// [`ClaimError`].
+    /// Returns a [`ClaimError`] if the domain cannot be claimed or the store fails.
     pub async fn claim(&self, account: AccountId, name: DomainName) -> Result<DomainClaim, ClaimError> {
         for _ in 0..COMMIT_TRIES_MAX {
             if let Some(open) = self.check_can_claim(account, &name).await? {
@@ -77,9 +74,9 @@ impl SendingDomains {
             }
             let now = self.worker.clock.now();
             let mut batch = Batch::progress();
-            if let Some(open) = store::claim::find_open(self.store(), account, &name).await? {
-                // It has expired since.
-                store::claim::update(&mut batch, &open, &open.with_status(ClaimStatus::Expired));
+            if let Some(open) = store::domain_claim::find_open(self.store(), account, &name).await? {
+                // It has expired.
+                store::domain_claim::update(&mut batch, &open, &open.with_status(ClaimStatus::Expired));
                 self.commit_unless_changed(batch).await?;
                 continue;
             }
@@ -92,7 +89,7 @@ impl SendingDomains {
                 proven_at: None,
                 created_at: now,
             };
-            store::claim::create(&mut batch, &claim);
+            store::domain_claim::create(&mut batch, &claim);
             if self.commit_unless_changed(batch).await? {
                 return Ok(claim);
             }
@@ -100,10 +97,10 @@ impl SendingDomains {
         Err(DomainError::Conflict.into())
     }
 
-    /// Whether an account may claim a domain; gives the open claim that it has to it.
+    /// Checks that an account may claim a domain. Returns its open claim, if there is one.
     ///
     /// # Errors
-    /// [`ClaimError`]: nobody has the domain, or the account itself.
+    /// Returns a [`ClaimError`] if the domain belongs to no account or to this one.
     pub async fn check_can_claim(
         &self,
         account: AccountId,
@@ -115,14 +112,15 @@ impl SendingDomains {
             Some(_) => {}
         }
         let now = self.worker.clock.now();
-        let open = store::claim::find_open(self.store(), account, name).await?;
+        let open = store::domain_claim::find_open(self.store(), account, name).await?;
         Ok(open.filter(|open| open.status_at(now) != ClaimStatus::Expired))
     }
 
-    /// Looks for a claim's record, and completes it when nothing stands in the way; of `limit` domains at most.
+    /// Checks a claim's record and completes the claim if nothing blocks it and the account has fewer than `limit`
+    /// domains.
     ///
     /// # Errors
-    /// [`ClaimError`].
+    /// Returns a [`ClaimError`] if the claim is unknown, the limit is reached, or the store or DNS fails.
     pub fn verify_claim(
         &self,
         account: AccountId,
@@ -131,7 +129,7 @@ impl SendingDomains {
     ) -> BoxFuture<'_, Result<ClaimResult, ClaimError>> {
         Box::pin(async move {
             for _ in 0..COMMIT_TRIES_MAX {
-                let claim = store::claim::get(self.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
+                let claim = store::domain_claim::get(self.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
                 let now = self.worker.clock.now();
                 if !claim.is_open() || claim.status_at(now) == ClaimStatus::Expired {
                     return Ok(ClaimResult { claim, finding: None });
@@ -139,7 +137,7 @@ impl SendingDomains {
                 let finding = self.find_ownership(account, account, &claim.name).await?;
                 let is_proven = finding.as_ref().is_some_and(|finding| finding.status == RecordStatus::Verified);
                 if !is_proven {
-                    // Once proven, an outage of the DNS takes nothing back; but the record must stand at the end.
+                    // A DNS outage does not revoke the proof, but the record must exist when the claim completes.
                     return Ok(ClaimResult { claim, finding });
                 }
                 let holder = store::domain::find_by_name(self.store(), &claim.name).await?;
@@ -167,7 +165,7 @@ impl SendingDomains {
         })
     }
 
-    /// Takes the domain over; where the plan includes no more, that nothing else is missing is booked.
+    /// Transfers the domain. If the plan's limit is reached, stores that nothing else blocks the claim.
     async fn complete_claim(
         &self,
         (before, after): (&DomainClaim, &mut DomainClaim),
@@ -183,13 +181,13 @@ impl SendingDomains {
         }
     }
 
-    /// Ends a claim that has not come to its end; one that was cancelled before stays so.
+    /// Cancels an open claim. Cancelling twice succeeds.
     ///
     /// # Errors
-    /// [`ClaimError`].
+    /// Returns a [`ClaimError`] if the claim is unknown or has ended.
     pub async fn cancel_claim(&self, account: AccountId, id: ClaimId) -> Result<DomainClaim, ClaimError> {
         for _ in 0..COMMIT_TRIES_MAX {
-            let claim = store::claim::get(self.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
+            let claim = store::domain_claim::get(self.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
             match claim.status_at(self.worker.clock.now()) {
                 ClaimStatus::Cancelled => return Ok(claim),
                 ended @ (ClaimStatus::Completed | ClaimStatus::Expired) => {
@@ -205,7 +203,7 @@ impl SendingDomains {
         Err(DomainError::Conflict.into())
     }
 
-    /// What is found of the ownership record of an account, as questions of `asking`.
+    /// Checks the ownership record of `account`; the DNS queries are charged to `asking`.
     async fn find_ownership(
         &self,
         asking: AccountId,
@@ -222,12 +220,12 @@ impl SendingDomains {
             return Ok(true);
         }
         let mut batch = Batch::progress();
-        store::claim::update(&mut batch, before, after);
+        store::domain_claim::update(&mut batch, before, after);
         self.commit_unless_changed(batch).await
     }
 
-    /// Books that a claim is blocked; the other account is told of it in the same commit, when the record was found
-    /// for the first time.
+    /// Stores that a claim is blocked. When the record was found for the first time, the same commit alerts the other
+    /// account's owner.
     async fn save_blocked_claim(
         &self,
         before: &DomainClaim,
@@ -244,8 +242,8 @@ impl SendingDomains {
         let [.., last] = after.id.to_bytes();
         let partition = self.worker.leases.any().unwrap_or(u16::from(last) % PARTITIONS);
         let mut batch = Batch::progress();
-        store::claim::update(&mut batch, before, after);
-        store::owner_notice::enqueue(&mut batch, partition, &notice);
+        store::domain_claim::update(&mut batch, before, after);
+        store::owner_alert::enqueue(&mut batch, partition, &notice);
         let booked = self.commit_unless_changed(batch).await?;
         if booked {
             self.worker.owner_alert_timers.schedule(partition, now);
@@ -253,7 +251,7 @@ impl SendingDomains {
         Ok(booked)
     }
 
-    /// What stands in the way of a claim that is proven.
+    /// Returns the blocker of a proven claim, if any.
     async fn claim_block(
         &self,
         claim: &DomainClaim,
@@ -264,7 +262,7 @@ impl SendingDomains {
             if claim.grace_ends_at().is_none_or(|ends| now < ends) {
                 return Ok(Some(ClaimBlocker::GracePeriod));
             }
-            // Whoever claims pays for the questions.
+            // The queries are charged to the claimant.
             let theirs = self.find_ownership(claim.account, holder.account, &claim.name).await?;
             if theirs.is_some_and(|finding| finding.status == RecordStatus::Verified) {
                 return Ok(Some(ClaimBlocker::RecentOwnerActivity));
@@ -274,14 +272,14 @@ impl SendingDomains {
         Ok(scheduled.then_some(ClaimBlocker::PendingScheduledEmails))
     }
 
-    /// Whether emails from a domain are scheduled.
+    /// Returns whether emails from a domain are scheduled.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn has_scheduled(&self, domain: &SendingDomain) -> Result<bool, DomainError> {
-        // What was accepted a moment ago is in no list yet.
+        // Emails accepted a moment ago are not indexed yet.
         if let Err(error) = self.worker.dispatch_outbox().await {
-            tracing::warn!(%error, "the list of scheduled emails may be behind");
+            tracing::warn!(%error, "the list of scheduled emails may be stale");
         }
         let filter = EmailFilter {
             statuses: vec![EmailStatus::Scheduled],
@@ -290,11 +288,11 @@ impl SendingDomains {
         };
         let mut before = None;
         loop {
-            let found = store::catalog::search::search(self.store(), domain.account, &filter, before, 1).await?;
+            let found = store::email_index::search::search(self.store(), domain.account, &filter, before, 1).await?;
             if !found.emails.is_empty() {
                 return Ok(true);
             }
-            // A search ends early when it has read much.
+            // A search may end early after reading many rows.
             before = found.next;
             if before.is_none() {
                 return Ok(false);
@@ -302,8 +300,7 @@ impl SendingDomains {
         }
     }
 
-    /// The domain is the claimant's, with new keys, and still to be verified; and the claim is completed: one
-    /// commit.
+    /// Gives the domain to the claimant, unverified and with new keys, and completes the claim in one commit.
     async fn transfer_domain(
         &self,
         (before, after): (&DomainClaim, &mut DomainClaim),
@@ -339,28 +336,27 @@ impl SendingDomains {
                 let (held, found) = self.load_setup(holder).await?;
                 store::domain::replace(&mut batch, (&held.domain, &count), (&known.domain, &room));
                 if let Some(found) = found {
-                    store::setup::delete(&mut batch, store::setup::setup_key(&held.domain), &found);
+                    store::domain_setup::delete(&mut batch, store::domain_setup::setup_key(&held.domain), &found);
                 }
             }
         }
-        store::setup::create(&mut batch, store::setup::setup_key(&known.domain), &known.setup);
-        store::claim::update(&mut batch, before, after);
+        store::domain_setup::create(&mut batch, store::domain_setup::setup_key(&known.domain), &known.setup);
+        store::domain_claim::update(&mut batch, before, after);
         self.commit_domain(batch, &known.domain).await
     }
 
-    /// Keeps looking at claims that are proven, until the worker stops. `limit` says how many domains an account
-    /// may have.
+    /// Checks proven claims until the worker stops. `limit` returns the domain limit of an account.
     pub(crate) async fn run_claim_checks<L, Limited>(self: Arc<Self>, limit: L)
     where
         L: Fn(AccountId) -> Limited,
         Limited: Future<Output = Option<u32>>,
     {
         while !self.worker.stop.is_cancelled() {
-            // Of several nodes one is enough.
+            // One node is enough: the one that holds partition 0.
             if self.worker.leases.is_active(0)
                 && let Err(error) = self.check_proven_claims(&limit).await
             {
-                store::warn_unless_away!(self.worker.store, %error, "claims to domains cannot be looked at now");
+                store::warn_unless_away!(self.worker.store, %error, "cannot check domain claims; retrying");
             }
             let next = self.worker.after(CHECK_INTERVAL);
             tokio::select! {
@@ -377,7 +373,7 @@ impl SendingDomains {
     {
         let mut after = None;
         loop {
-            let (claims, next) = store::claim::list_open(self.store(), after, PAGE_CLAIMS).await?;
+            let (claims, next) = store::domain_claim::list_open(self.store(), after, PAGE_CLAIMS).await?;
             for claim in claims {
                 let now = self.worker.clock.now();
                 if claim.status_at(now) == ClaimStatus::Expired {
@@ -385,7 +381,7 @@ impl SendingDomains {
                 } else if matches!(claim.status, ClaimStatus::Blocked | ClaimStatus::Verified) {
                     let limit = limit(claim.account).await;
                     match self.verify_claim(claim.account, claim.id, limit).await {
-                        // The plan is full: the claimant is told when they ask.
+                        // The limit is reported when the claimant checks.
                         Ok(_)
                         | Err(ClaimError::Domain(
                             DomainError::Limit { .. } | DomainError::Conflict | DomainError::TooManyDnsQueries { .. },

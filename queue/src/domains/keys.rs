@@ -1,26 +1,26 @@
-//! The keys of a domain: made, taken over from elsewhere, and turned.
+//! DKIM keys of a domain: generate, import and rotate.
 
 use dns::dkim_key::{DkimKey, DkimKeyError, DkimKeys, KeyAlgorithm};
 use mail::domain::{DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
+use mail::domain_setup::next_check;
 use mail::id::{AccountId, DomainId};
-use mail::setup::next_check;
 use thiserror::Error;
 
 use super::{COMMIT_TRIES_MAX, DomainError, DomainWithSetup, SendingDomains};
-use crate::sender;
+use crate::sender_authorization;
 
-/// RSA keys that are taken: RFC 8301 3.2 wants at least 2,048 of a signer; a record of more than 4,096 bits does
-/// not fit into an answer by UDP, and signing with it takes eight times as long.
+/// Accepted RSA key sizes. RFC 8301 3.2 requires at least 2,048 bits of a signer. The record of a key above 4,096 bits
+/// does not fit into a UDP response, and signing takes eight times as long.
 const RSA_BITS: std::ops::RangeInclusive<u16> = 2_048..=4_096;
 
-/// Why a key is not taken.
+/// Why a key is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum KeyImportError {
-    /// It is no private key in PEM, or too short for anybody to take its signatures (RFC 8301 3.2).
+    /// Not a private key in PEM, or too short for verifiers (RFC 8301 3.2).
     #[error("must be an RSA private key of 2,048 to 4,096 bits in PEM (PKCS#8 or PKCS#1), without a passphrase")]
     Form,
-    /// Its length.
-    #[error("has {0} bits; at most 4,096 are taken: a longer one does not fit into DNS answers")]
+    /// The key size is not accepted.
+    #[error("has {0} bits; at most 4,096 are accepted, because a longer key does not fit into a DNS response")]
     Bits(u16),
 }
 
@@ -32,10 +32,10 @@ pub struct ImportedKey {
 }
 
 impl ImportedKey {
-    /// Reads a key in PEM.
+    /// Parses a key in PEM.
     ///
     /// # Errors
-    /// [`KeyRefused`].
+    /// Returns a [`KeyImportError`] if it is not a private RSA key of an accepted size.
     pub fn from_pem(pem: &str) -> Result<Self, KeyImportError> {
         let key = DkimKey::rsa_from_pem(pem).map_err(|_: DkimKeyError| KeyImportError::Form)?;
         let bits = key.bits();
@@ -44,7 +44,7 @@ impl ImportedKey {
 }
 
 impl SendingDomains {
-    /// Keys for a domain, sealed.
+    /// Generates a domain's keys, or uses the given RSA key, and seals them.
     pub(super) async fn make_keys(
         &self,
         id: DomainId,
@@ -52,7 +52,7 @@ impl SendingDomains {
         rsa: Option<ImportedKey>,
     ) -> Result<SealedDkimKeys, DomainError> {
         let failed = |error: &dyn std::fmt::Display| DomainError::Keys(error.to_string());
-        // RSA takes 50 ms and more: not on an event loop's thread.
+        // RSA takes 50 ms and more: not on an async thread.
         let make = move || match rsa {
             Some(ImportedKey { key, bits }) => {
                 DkimKey::generate(KeyAlgorithm::Ed25519).map(|ed25519| (DkimKeys { rsa: key, ed25519 }, bits))
@@ -64,7 +64,7 @@ impl SendingDomains {
         };
         let made = tokio::task::spawn_blocking(make).await.map_err(|error| failed(&error))?;
         let (keys, rsa_bits) = made.map_err(|error| failed(&error))?;
-        let seal = |key| sender::seal_key(&self.parts.vault, id, key).map_err(|error| failed(&error));
+        let seal = |key| sender_authorization::seal_key(&self.parts.vault, id, key).map_err(|error| failed(&error));
         Ok(SealedDkimKeys {
             selector: selector.unwrap_or_else(|| own_selector(self.worker.entropy.u64())),
             rsa_record: keys.rsa.txt_record(),
@@ -76,21 +76,21 @@ impl SendingDomains {
         })
     }
 
-    /// Whether the keys of a domain can be opened: what signs is what is published.
+    /// Returns whether the keys of a domain can be unsealed and match the published records.
     pub(super) fn can_unseal_keys(&self, domain: &SendingDomain) -> bool {
         let opens = |algorithm, sealed: &SealedSecret, record: &str| {
-            let opened = sender::unseal_key(&self.parts.vault, domain.id, algorithm, sealed);
+            let opened = sender_authorization::unseal_key(&self.parts.vault, domain.id, algorithm, sealed);
             opened.is_ok_and(|key| key.txt_record() == record)
         };
         opens(KeyAlgorithm::Rsa, &domain.dkim.rsa, &domain.dkim.rsa_record)
             && opens(KeyAlgorithm::Ed25519, &domain.dkim.ed25519, &domain.dkim.ed25519_record)
     }
 
-    /// Makes new keys, which sign as soon as their record is seen; at once, where nothing was signed yet. Who asks
-    /// again before that gets those that are there.
+    /// Generates new keys. They sign as soon as their record is found, or at once if the domain has never been
+    /// verified. A repeated request returns the pending keys.
     ///
     /// # Errors
-    /// [`DomainError`].
+    /// Returns a [`DomainError`] if the domain is unknown or the commit fails.
     pub async fn rotate_keys(&self, account: AccountId, id: DomainId) -> Result<DomainWithSetup, DomainError> {
         let mut fresh = None;
         for _ in 0..COMMIT_TRIES_MAX {
@@ -126,11 +126,10 @@ impl SendingDomains {
 }
 
 impl SendingDomains {
-    /// Drops keys that do not sign yet; the records of those that do stay as they are. Where there are none, nothing
-    /// is done.
+    /// Drops pending keys that do not sign yet. Without pending keys, nothing changes.
     ///
     /// # Errors
-    /// [`DomainError`].
+    /// Returns a [`DomainError`] if the domain is unknown or the commit fails.
     pub async fn drop_rotation(&self, account: AccountId, id: DomainId) -> Result<DomainWithSetup, DomainError> {
         for _ in 0..COMMIT_TRIES_MAX {
             let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
@@ -147,8 +146,7 @@ impl SendingDomains {
     }
 }
 
-/// A selector of our own for each key pair, so that a domain can be moved to and from us, and its keys
-/// rotated, without two keys meeting under one name.
+/// A generated selector for each key pair, so that keys of a transferred or rotated domain never share a name.
 fn own_selector(chance: u64) -> String {
     format!("pr{:06x}", chance & 0xff_ffff)
 }

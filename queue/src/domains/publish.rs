@@ -1,12 +1,11 @@
-//! Publishing a domain's records where its zone is kept, with credentials that were handed in for this once, or
-//! that the account has saved.
+//! Publishing a domain's records at its DNS provider, with one-time or saved credentials.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use mail::domain_setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, next_check};
 use mail::id::{AccountId, DomainId};
-use mail::setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, next_check};
 use provider::{
     ApplyError, DomainConnectError, MergePolicy, Provider, ProviderCredentials, PublishReport, PublishRequest,
 };
@@ -14,57 +13,53 @@ use store::dns_credential::SealedDnsCredential;
 use store::engine::Batch;
 use thiserror::Error;
 
-use super::inspect::{InspectionPriority, PROVIDER_QUERIES};
+use super::inspection::{InspectionPriority, PROVIDER_QUERIES};
 use super::{COMMIT_TRIES_MAX, DomainError, DomainWithSetup, SendingDomains};
 
-/// Why records could not be published.
+/// Why records were not published.
 #[derive(Debug, Error)]
 pub enum PublishError {
-    /// The account has saved no credentials for the provider.
-    #[error("no credentials are saved for {0}")]
+    #[error("no saved credentials for {0}")]
     NothingSaved(Provider),
-    /// Too many are published at the moment.
-    #[error("too many records are published at the moment; try again shortly")]
+    /// Too many publications are in progress.
+    #[error("too many publications are in progress; try again shortly")]
     Busy,
-    /// The provider, before anything was changed.
+    /// The provider failed before anything was changed.
     #[error(transparent)]
     Apply(#[from] ApplyError),
-    /// There is no page of the provider's to send the customer to.
+    /// No Domain Connect page is available.
     #[error(transparent)]
     Connect(#[from] DomainConnectError),
-    /// The rest.
     #[error(transparent)]
     Domain(#[from] DomainError),
 }
 
-/// With which credentials.
+/// The credentials to use.
 #[derive(Debug)]
 pub enum CredentialSource {
-    /// With these, which are used once and kept nowhere.
+    /// Used once and not stored.
     OneTime(ProviderCredentials),
-    /// With those that the account has saved for the provider.
+    /// The account's saved credentials for the provider.
     Saved(Provider),
 }
 
-/// What was published.
 #[derive(Debug)]
 pub struct PublishResult {
-    /// The domain.
     pub known: DomainWithSetup,
-    /// What was done about each record.
+    /// Action taken for each record.
     pub report: PublishReport,
 }
 
-/// What sealed credentials are bound to: they open in their own row only.
+/// Associated data of sealed credentials: they can be opened in their own row only.
 fn credential_seal_context(account: AccountId, provider: Provider) -> Vec<u8> {
     [b"dns credential ", account.to_string().as_bytes(), b" ", provider.as_str().as_bytes()].concat()
 }
 
 impl SendingDomains {
-    /// Publishes the records of a domain; an SPF record that is there is merged if so wished.
+    /// Publishes the records of a domain. An existing SPF record is merged if `merge_spf` is set.
     ///
     /// # Errors
-    /// [`PublishError`].
+    /// Returns a [`PublishError`] if credentials are missing, the provider refuses, or a limit is reached.
     pub fn publish(
         &self,
         (account, id): (AccountId, DomainId),
@@ -72,7 +67,7 @@ impl SendingDomains {
         (merge_spf, dry_run): (bool, bool),
     ) -> BoxFuture<'_, Result<PublishResult, PublishError>> {
         Box::pin(async move {
-            // Each holds a connection and a provider's patience for up to a minute.
+            // A publication holds a connection to the provider for up to a minute.
             let _own = self.publishing_by_account.try_acquire(account).ok_or(PublishError::Busy)?;
             let _turn = self.publishing.try_acquire().map_err(|_| PublishError::Busy)?;
             let domain = store::domain::get(self.store(), account, id).await.map_err(DomainError::from)?;
@@ -81,7 +76,7 @@ impl SendingDomains {
                 CredentialSource::OneTime(credentials) => credentials,
                 CredentialSource::Saved(provider) => self.saved_credentials(account, provider).await?,
             };
-            // What a server of the customer's is asked, and which records stand there.
+            // Charges the queries to the customer's name servers, which also read the existing records.
             self.acquire_queries(account, PROVIDER_QUERIES, InspectionPriority::Interactive).await?;
             let wanted = self.parts.facts.required_records(&domain);
             let request = PublishRequest {
@@ -98,11 +93,11 @@ impl SendingDomains {
         })
     }
 
-    /// The page at the domain's DNS provider where the customer agrees to its records (Domain Connect). Of keys only
-    /// those that are to be published next, and a DMARC policy only where there is none: what is the owner's stays.
+    /// URL of the page at the domain's DNS provider where the customer approves its records (Domain Connect). Of DKIM
+    /// keys only the next ones are included, and a DMARC policy only if there is none: existing policies stay.
     ///
     /// # Errors
-    /// [`PublishError`].
+    /// Returns a [`PublishError`] if the provider has no such page or a limit is reached.
     pub fn domain_connect_url(
         &self,
         (account, id): (AccountId, DomainId),
@@ -126,7 +121,7 @@ impl SendingDomains {
         })
     }
 
-    /// Looks at the domain from a minute on again: records have just been published, or are to be.
+    /// Schedules frequent checks from a minute on: records were, or will be, published.
     pub(super) async fn schedule_check(
         &self,
         account: AccountId,
@@ -145,14 +140,14 @@ impl SendingDomains {
                 return Ok(after);
             }
         }
-        // Who was faster looks at it soon, too.
+        // The concurrent change schedules a check too.
         self.get(account, id).await
     }
 
     /// Saves an account's credentials for a provider, sealed.
     ///
     /// # Errors
-    /// They cannot be sealed; the store cannot be written.
+    /// The credentials cannot be sealed, or the store cannot be written.
     pub async fn save_credentials(
         &self,
         account: AccountId,
@@ -168,10 +163,10 @@ impl SendingDomains {
         Ok(saved_at)
     }
 
-    /// Forgets an account's credentials for a provider.
+    /// Deletes an account's credentials for a provider.
     ///
     /// # Errors
-    /// [`PublishError::NothingSaved`]; the store cannot be used.
+    /// [`PublishError::NothingSaved`], or the store fails.
     pub async fn delete_credentials(&self, account: AccountId, provider: Provider) -> Result<(), PublishError> {
         let found = store::dns_credential::get(self.store(), account, provider.as_str()).await;
         found.map_err(DomainError::from)?.ok_or(PublishError::NothingSaved(provider))?;
@@ -189,13 +184,13 @@ impl SendingDomains {
         let found = store::dns_credential::get(self.store(), account, provider.as_str()).await;
         let saved = found.map_err(DomainError::from)?.ok_or(PublishError::NothingSaved(provider))?;
         let lost = |error: &dyn std::fmt::Display| {
-            tracing::error!(%error, %account, "saved credentials cannot be opened; is the key file the right one?");
+            tracing::error!(%error, %account, "cannot unseal saved DNS credentials; check the key file");
             PublishError::NothingSaved(provider)
         };
         let blob = STANDARD.decode(&saved.sealed).map_err(|error| lost(&error))?;
         let json =
             self.parts.vault.open(&credential_seal_context(account, provider), &blob).map_err(|error| lost(&error))?;
         let value = serde_json::from_slice(&json).map_err(|error| lost(&error))?;
-        ProviderCredentials::parse(provider, &value).map_err(|_| lost(&"they are not as this provider takes them"))
+        ProviderCredentials::parse(provider, &value).map_err(|_| lost(&"invalid credentials for this provider"))
     }
 }

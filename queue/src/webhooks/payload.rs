@@ -1,21 +1,21 @@
-//! Bodies of deliveries: made from the event's row and its email's when they are sent, and kept for a moment where
-//! they were made while telling.
+//! Bodies of deliveries, rendered from the rows of the event and its email. Bodies rendered by the dispatcher are
+//! cached briefly.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use mail::delivery::WebhookDelivery;
 use mail::email::Email;
 use mail::event::{Event, Subject};
 use mail::id::{AccountId, EmailId, EventId};
-use mail::payload;
+use mail::webhook_delivery::WebhookDelivery;
+use mail::webhook_payload;
 use serde_json::{Map, Value};
 use store::engine::{ReadError, Store};
 
 use super::WebhookSender;
 
-/// Bodies of one generation; there are two. A usual one has 700 bytes.
+/// Bodies of one generation; there are two generations. A typical body has 700 bytes.
 const GENERATION_MAX: usize = 4_096;
 /// Bytes of one generation.
 const GENERATION_BYTES_MAX: usize = 8 << 20;
@@ -26,7 +26,7 @@ struct PayloadGeneration {
     size_bytes: usize,
 }
 
-/// Bodies that were made a moment ago.
+/// Cache of recently rendered bodies.
 #[derive(Debug, Default)]
 pub(super) struct PayloadCache(Mutex<[PayloadGeneration; 2]>);
 
@@ -48,7 +48,7 @@ impl PayloadCache {
 }
 
 impl WebhookSender {
-    /// The body of a delivery; none when what it tells of is not kept any more.
+    /// Returns the body of a delivery, from the cache if possible; `None` if its event was purged.
     pub(super) async fn body(&self, store: &Store, delivery: &WebhookDelivery) -> Result<Option<Bytes>, ReadError> {
         if let Some(body) = &delivery.body {
             return Ok(Some(Bytes::from(body.clone())));
@@ -60,14 +60,14 @@ impl WebhookSender {
     }
 }
 
-/// The body of a delivery as the rows have it.
+/// Renders the body of a delivery from the stored rows.
 pub(super) async fn load_body(store: &Store, delivery: &WebhookDelivery) -> Result<Option<Bytes>, ReadError> {
     let Some(subject) = delivery.subject else { return Ok(delivery.body.clone().map(Bytes::from)) };
     let which = [(subject, delivery.event)];
     let found = store::event::get_each(store, delivery.account, &which).await?;
     let Some(event) = found.into_iter().next().flatten() else { return Ok(None) };
     let email = event_email(store, &event).await?;
-    Ok(payload::delivery_body(&event, email.as_ref()).map(Bytes::from))
+    Ok(webhook_payload::delivery_body(&event, email.as_ref()).map(Bytes::from))
 }
 
 async fn event_email(store: &Store, event: &Event) -> Result<Option<Email>, ReadError> {
@@ -77,7 +77,7 @@ async fn event_email(store: &Store, event: &Event) -> Result<Option<Email>, Read
     }
 }
 
-/// Events with what is told of them, in the order in which they are asked for; none for those that are not kept.
+/// Returns events with their payloads, in the given order; `None` for purged ones.
 pub(super) async fn event_payloads(
     store: &Store,
     account: AccountId,
@@ -85,10 +85,10 @@ pub(super) async fn event_payloads(
 ) -> Result<Vec<Option<(Event, Map<String, Value>)>>, ReadError> {
     let events = store::event::get_each(store, account, which).await?;
     let mut emails: HashMap<EmailId, Option<Email>> = HashMap::new();
-    let mut told = Vec::with_capacity(events.len());
+    let mut payloads = Vec::with_capacity(events.len());
     for event in events {
         let Some(event) = event else {
-            told.push(None);
+            payloads.push(None);
             continue;
         };
         if let Some(id) = event.email()
@@ -97,8 +97,8 @@ pub(super) async fn event_payloads(
             emails.insert(id, event_email(store, &event).await?);
         }
         let email = event.email().and_then(|id| emails.get(&id)?.as_ref());
-        let data = payload::event_data(&event, email);
-        told.push(data.map(|data| (event, data)));
+        let data = webhook_payload::event_data(&event, email);
+        payloads.push(data.map(|data| (event, data)));
     }
-    Ok(told)
+    Ok(payloads)
 }

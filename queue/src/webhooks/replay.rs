@@ -1,40 +1,40 @@
-//! Replaying: what was delivered or given up goes to its endpoint once more, one attempt, as the same event.
+//! Replay: delivers past deliveries to their endpoint again, one attempt each, as the same event.
 
 use jiff::Timestamp;
-use mail::delivery::{WebhookDelivery, WebhookDeliveryStatus};
 use mail::id::{AccountId, DeliveryId, WebhookId};
 use mail::webhook::Webhook;
-use store::delivery::{DueDelivery, EndpointQueueName};
+use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryStatus};
 use store::engine::{Batch, CommitError};
+use store::webhook_delivery::{DueDelivery, EndpointQueueName};
 
-use super::desk::WebhookError;
-use crate::accept::Intake;
+use super::endpoints::WebhookError;
+use crate::intake::Intake;
 
-/// Deliveries looked at in one step.
+/// Deliveries read per page.
 const PAGE_DELIVERIES: usize = 500;
-/// Deliveries looked at in one request.
+/// Deliveries read per request.
 const SCANNED_MAX: usize = 50_000;
-/// Commits tried, when deliveries are changed meanwhile.
+/// Commit tries on concurrent changes.
 const COMMIT_TRIES_MAX: usize = 5;
 
-/// Which deliveries of an endpoint are replayed.
+/// Selects deliveries of an endpoint for replay.
 #[derive(Debug, Clone)]
 pub struct ReplaySelection {
-    /// Made at this time or later, …
+    /// Earliest creation time, inclusive.
     pub since: Timestamp,
-    /// … and before this one.
+    /// Latest creation time, exclusive.
     pub until: Timestamp,
-    /// In this state.
     pub status: WebhookDeliveryStatus,
-    /// Of these events; of all, if none is named.
+    /// Event names; empty selects all.
     pub events: Vec<String>,
 }
 
 impl Intake {
-    /// Queues a delivery once more.
+    /// Replays one delivery.
     ///
     /// # Errors
-    /// [`WebhookError`].
+    /// `Unknown`, `UnknownDelivery` or `Disabled` when it cannot be replayed, `Pending` when it is queued already,
+    /// `Changed` when conflicts persist; the store cannot be read or written.
     pub async fn replay_delivery(
         &self,
         account: AccountId,
@@ -43,7 +43,7 @@ impl Intake {
     ) -> Result<WebhookDelivery, WebhookError> {
         let endpoint = self.enabled_endpoint(account, webhook).await?;
         for _ in 0..COMMIT_TRIES_MAX {
-            let found = store::delivery::get(self.store(), (account, webhook), id).await?;
+            let found = store::webhook_delivery::get(self.store(), (account, webhook), id).await?;
             let before = found.ok_or(WebhookError::UnknownDelivery)?;
             if before.status == WebhookDeliveryStatus::Pending {
                 return Err(WebhookError::Pending);
@@ -56,11 +56,12 @@ impl Intake {
         Err(WebhookError::Changed)
     }
 
-    /// Queues deliveries once more, oldest first. How many; and from when on there may be more, where there are too
-    /// many for one request.
+    /// Replays the selected deliveries, oldest first. Returns their number, and where to continue if the limit of one
+    /// request is reached.
     ///
     /// # Errors
-    /// [`WebhookError`].
+    /// `Unknown` or `Disabled` when the endpoint cannot receive, `Unavailable` when this node owns no partition; the
+    /// store cannot be read or written.
     pub async fn replay_deliveries(
         &self,
         account: AccountId,
@@ -75,7 +76,8 @@ impl Intake {
         let (mut queued, mut looked) = (0, 0);
         loop {
             let of = (account, webhook);
-            let slice = store::delivery::list_created_between(self.store(), of, (from, until), PAGE_DELIVERIES, passes);
+            let slice =
+                store::webhook_delivery::list_created_between(self.store(), of, (from, until), PAGE_DELIVERIES, passes);
             let (found, next) = slice.await?;
             if !found.is_empty() {
                 queued += self.requeue_each(&endpoint, found).await?;
@@ -89,7 +91,7 @@ impl Intake {
         }
     }
 
-    /// Together; or, when one of them was changed meanwhile, each by itself.
+    /// Requeues deliveries in one commit, or one by one if one of them changed concurrently.
     async fn requeue_each(&self, endpoint: &Webhook, found: Vec<WebhookDelivery>) -> Result<u64, WebhookError> {
         let queued = self.requeue_together(endpoint, found.clone()).await?;
         if !queued.is_empty() {
@@ -102,7 +104,7 @@ impl Intake {
         Ok(count)
     }
 
-    /// Nothing: one of them was changed meanwhile.
+    /// Requeues deliveries in one commit. Returns nothing if one of them changed concurrently.
     async fn requeue_together(
         &self,
         endpoint: &Webhook,
@@ -120,7 +122,7 @@ impl Intake {
             let mut after = before.clone();
             (after.status, after.by_hand) = (WebhookDeliveryStatus::Pending, true);
             after.next_attempt_at = Some(now);
-            store::delivery::update(&mut batch, &before, &after);
+            store::webhook_delivery::update(&mut batch, &before, &after);
             DueDelivery { queue: line, at: now, delivery: after.id }.put(&mut batch);
             queued.push(after);
         }

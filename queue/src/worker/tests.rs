@@ -1,22 +1,22 @@
-//! A worker for tests: nothing of it runs, and nobody answers it.
+//! A worker for tests, without background jobs and with an unreachable name server.
 
 use super::*;
-use crate::courier::http::{HttpClient, HttpClientSettings};
-use crate::plan::RouterSettings;
+use crate::client::http::{HttpClient, HttpClientSettings};
+use crate::routing::RouterSettings;
 use crate::smarthosts::Smarthosts;
 use crate::webhooks::RETRY_SCHEDULE;
 
-/// A worker on a store.
+/// Creates an idle worker on a store.
 pub(crate) fn idle(store: Store) -> Arc<Worker> {
     let hostname: DomainName = "mx.acme.example".parse().unwrap();
-    let resolver = dns::lookup::Resolver::new(&dns::lookup::ResolverSettings {
+    let resolver = dns::resolver::Resolver::new(&dns::resolver::ResolverSettings {
         servers: vec!["127.0.0.1:9".parse().unwrap()],
-        ..dns::lookup::ResolverSettings::default()
+        ..dns::resolver::ResolverSettings::default()
     })
     .unwrap();
     let webhooks = WebhooksParts {
         client: HttpClient::new(resolver.clone(), HttpClientSettings::default()).unwrap(),
-        vault: std::sync::Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
+        vault: std::sync::Arc::new(dns::secrets::Vault::new(&[2; 32]).unwrap()),
         retry_schedule: RETRY_SCHEDULE.to_vec(),
     };
     let plan = RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };

@@ -1,9 +1,9 @@
-//! Certificates that are looked at: by a host's TLSA records (RFC 7672), and for reports alone (RFC 8461 5).
+//! Certificate checks by a host's TLSA records (RFC 7672), and checks for reports only (RFC 8461 5).
 
 use std::sync::Arc;
 
 use mail::dane::Tlsa;
-use queue::courier::smtp::{DialFailure, DialReason, DialTarget, SmtpConnection, TlsSecurityLevel};
+use queue::client::smtp::{DialFailure, DialReason, DialTarget, SmtpConnection, TlsSecurityLevel};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::ParsedCertificate;
@@ -12,14 +12,15 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::script::{Script, certificate, dialer};
 
-/// A chain: the host's certificate, and the authority's that signed it.
+/// A certificate chain: the host's certificate and that of its issuer.
 struct Chain {
     own: CertificateDer<'static>,
     authority: CertificateDer<'static>,
     acceptor: TlsAcceptor,
 }
 
-/// For these names; `expired` long ago; the authority's certificate shown with it or not.
+/// Creates a chain for these names, optionally expired long ago, and with or without the issuer's certificate in the
+/// handshake.
 fn chain(names: &[&str], expired: bool, is_shown: bool) -> Chain {
     let mut above = CertificateParams::new(Vec::new()).unwrap();
     above.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -76,8 +77,8 @@ async fn dial(
 }
 
 #[tokio::test]
-async fn a_host_is_believed_about_its_own_key() {
-    // Names and dates are of no matter (RFC 7672 3.1.1).
+async fn a_dane_ee_record_verifies_the_hosts_key() {
+    // With DANE-EE names and dates do not matter (RFC 7672 3.1.1).
     let chain = chain(&["other.example"], true, false);
     for (selector, matching) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)] {
         let records = vec![record(3, 1, 1, &chain.authority), record(3, selector, matching, &chain.own)];
@@ -87,7 +88,7 @@ async fn a_host_is_believed_about_its_own_key() {
 }
 
 #[tokio::test]
-async fn another_key_than_the_one_named_gets_no_mail() {
+async fn a_key_without_a_tlsa_record_is_rejected() {
     let (one, other) = (chain(&["mx.example"], false, true), chain(&["mx.example"], false, true));
     for tls in [
         TlsSecurityLevel::Opportunistic,
@@ -103,31 +104,31 @@ async fn another_key_than_the_one_named_gets_no_mail() {
 }
 
 #[tokio::test]
-async fn an_authority_that_is_named_vouches_for_the_name_and_its_time() {
+async fn a_dane_ta_record_verifies_name_and_validity() {
     let good = chain(&["mx.example"], false, true);
     for (selector, matching) in [(0, 0), (0, 1), (1, 1), (1, 2)] {
         let records = vec![record(2, selector, matching, &good.authority)];
         let connection = dial(&good.acceptor, TlsSecurityLevel::Opportunistic, Some(records)).await.unwrap();
         assert!(connection.tls().unwrap().verified, "2 {selector} {matching}");
     }
-    // It stands in the record alone.
+    // The issuer's certificate is in the record only, not in the handshake.
     let bare = chain(&["mx.example"], false, false);
     assert!(
         dial(&bare.acceptor, TlsSecurityLevel::Opportunistic, Some(vec![record(2, 0, 0, &bare.authority)]))
             .await
             .is_ok()
     );
-    for (chain, said) in
+    for (chain, error) in
         [(chain(&["other.example"], false, true), "another name"), (chain(&["mx.example"], true, true), "expired")]
     {
         let records = vec![record(2, 0, 1, &chain.authority)];
         let failure = dial(&chain.acceptor, TlsSecurityLevel::Opportunistic, Some(records)).await.err().unwrap();
-        assert!(matches!(&failure.reason, DialReason::Tls(why) if why.reason.contains(said)), "{failure}");
+        assert!(matches!(&failure.reason, DialReason::Tls(why) if why.reason.contains(error)), "{failure}");
     }
 }
 
 #[tokio::test]
-async fn where_a_key_is_named_nothing_goes_in_the_clear() {
+async fn with_tlsa_records_plaintext_is_refused() {
     let record = record(3, 1, 1, &chain(&["mx.example"], false, false).own);
     let host = Script::offering(&["DSN"]).start().await;
     let target = DialTarget { dane: Some(vec![record].into()), ..host.target(TlsSecurityLevel::Opportunistic) };
@@ -137,7 +138,7 @@ async fn where_a_key_is_named_nothing_goes_in_the_clear() {
 }
 
 #[tokio::test]
-async fn what_is_tested_is_noted_and_goes_all_the_same() {
+async fn testing_mode_records_the_result_and_delivers() {
     let (acceptor, roots) = certificate();
     let host = || async {
         Script::offering(&["STARTTLS"])

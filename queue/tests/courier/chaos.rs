@@ -1,27 +1,27 @@
-//! A host of whims against the courier, with the books of both compared afterwards.
+//! Randomised test of the SMTP client against an unreliable host, with the records of both compared afterwards.
 //!
-//! The host keeps the state machine of RFC 5321 honestly and decides by a given list of whims how to
-//! answer each command. It notes what it took: under which envelope, which content. Whatever happens:
+//! The host keeps the state machine of RFC 5321 and decides each reply by a random list. It records what it accepted:
+//! envelope and content. In every case:
 //!
-//! 1. content is only ever taken under its own envelope, whole and unchanged;
-//! 2. `Accepted` was taken, once;
-//! 3. `Refused…` and `Broken` was not taken: trying again is safe, bouncing is true;
-//! 4. only `Unconfirmed` may be either.
+//! 1. content is accepted only under its own envelope, whole and unchanged;
+//! 2. an `Accepted` message was accepted once;
+//! 3. a failed or lost message was not accepted: a retry is safe, a bounce is true;
+//! 4. only an `Unconfirmed` message may be either.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use queue::courier::smtp::{DialTarget, OutgoingMessage, SmtpDialer, TlsSecurityLevel, TransactionVerdict};
+use queue::client::smtp::{DialTarget, OutgoingMessage, SmtpDialer, TlsSecurityLevel, TransactionVerdict};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::script::{patient, shipment};
 
-/// The host answers at once or hangs up: whoever waits this long waits for a reply that nobody owes.
+/// The host replies at once or hangs up, so a longer wait is for a reply that is never due.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A body that does harm when it is taken for commands or for another's.
+/// Bodies that do harm if they are taken for commands or for another message.
 const BODIES: [&str; 4] = [
     "Subject: 0\r\n\r\n.\r\n..\r\nRSET\r\nMAIL FROM:<evil@x.example>\r\nRCPT TO:<victim@x.example>\r\nDATA\r\n",
     ".",
@@ -35,16 +35,16 @@ enum Whim {
     NotNow,
     Never,
     Leaving,
-    /// Hangs up without a word; at the end of content, without taking it.
+    /// Hangs up without a reply; at the end of content, without accepting it.
     Gone,
-    /// Hangs up after taking the content; elsewhere like `Gone`.
+    /// Hangs up after accepting the content; elsewhere like `Gone`.
     GoneAfter,
-    /// 354 to DATA though nobody is to receive it; elsewhere like `Never`.
+    /// Replies 354 to DATA without a valid recipient; elsewhere like `Never`.
     GoAnyway,
 }
 
 #[derive(Debug, PartialEq, Eq, Clone)]
-struct Taken {
+struct ReceivedMessage {
     sender: String,
     recipient: String,
     content: String,
@@ -52,11 +52,11 @@ struct Taken {
 
 struct Moody {
     whims: Mutex<VecDeque<Whim>>,
-    taken: Mutex<Vec<Taken>>,
+    taken: Mutex<Vec<ReceivedMessage>>,
     keywords: &'static str,
 }
 
-/// What follows a reply.
+/// Action after a reply.
 enum Then {
     Stay,
     Leave,
@@ -71,7 +71,7 @@ impl Moody {
         while let Ok((stream, _)) = listener.accept().await {
             let host = Arc::clone(&self);
             stream.set_nodelay(true).unwrap();
-            // An error is the client hanging up.
+            // An error means that the client hung up.
             tokio::spawn(async move { host.session(BufReader::new(stream)).await.ok() });
         }
     }
@@ -166,7 +166,7 @@ impl Moody {
         };
         let whim = self.whim();
         if matches!(whim, Whim::Yes | Whim::GoneAfter) {
-            self.taken.lock().unwrap().push(Taken { sender, recipient, content });
+            self.taken.lock().unwrap().push(ReceivedMessage { sender, recipient, content });
         }
         Ok(answer(stream, whim, "550 content").await?.1)
     }
@@ -197,7 +197,7 @@ fn whims() -> impl Strategy<Value = VecDeque<Whim>> {
     prop::collection::vec(one, 0..40).prop_map(VecDeque::from)
 }
 
-/// What the courier says of each shipment.
+/// Sends all messages and returns the client's verdicts.
 async fn send_all(
     dialer: &SmtpDialer,
     target: &DialTarget,
@@ -224,11 +224,11 @@ async fn send_all(
 fn compare(
     shipments: &[OutgoingMessage],
     verdicts: &[TransactionVerdict],
-    taken: &[Taken],
+    taken: &[ReceivedMessage],
 ) -> Result<(), TestCaseError> {
     for (shipment, verdict) in shipments.iter().zip(verdicts) {
         let recipient = shipment.recipient.to_string();
-        let found: Vec<&Taken> = taken.iter().filter(|taken| taken.recipient == recipient).collect();
+        let found: Vec<&ReceivedMessage> = taken.iter().filter(|taken| taken.recipient == recipient).collect();
         let times = match verdict {
             TransactionVerdict::Accepted => 1..=1,
             TransactionVerdict::Unconfirmed => 0..=1,
@@ -250,7 +250,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_books_agree(
+    fn client_and_host_records_agree(
         whims in whims(),
         offered in 0_usize..4,
         ahead in prop::collection::vec(any::<bool>(), 12),

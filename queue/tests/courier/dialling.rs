@@ -1,8 +1,8 @@
-//! From an address to a connection: guard, greeting, EHLO, STARTTLS, AUTH.
+//! Dialling: address check, greeting, EHLO, STARTTLS, AUTH.
 
 use std::net::SocketAddr;
 
-use queue::courier::smtp::{
+use queue::client::smtp::{
     DialReason, DialTarget, SmarthostCredentials, SmtpDialer, SmtpFault, TlsSecurityLevel, TransactionPhase,
     TransactionVerdict,
 };
@@ -28,7 +28,7 @@ async fn private_addresses_are_not_dialled() {
 }
 
 #[tokio::test]
-async fn nobody_there_or_nobody_speaks() {
+async fn connection_refused_or_no_greeting() {
     let address = dead_end().await;
     let host = Script::default().hears_end().start().await;
     let target = DialTarget { address, ..host.target(TlsSecurityLevel::Off) };
@@ -82,10 +82,10 @@ async fn helo_when_ehlo_is_unknown() {
 }
 
 #[tokio::test]
-async fn starttls_then_everything_anew() {
+async fn starttls_resets_all_capabilities() {
     let (acceptor, roots) = certificate();
     for mode in [TlsSecurityLevel::Opportunistic, TlsSecurityLevel::Required, TlsSecurityLevel::Verified] {
-        // What was offered in the clear counts for nothing.
+        // Capabilities offered before TLS are discarded.
         let host = Script::offering(&["STARTTLS", "PIPELINING", "SMTPUTF8", "SIZE 1"])
             .hears("STARTTLS\r\n")
             .says("220 go\r\n")
@@ -195,7 +195,7 @@ async fn tls_not_offered_or_refused() {
 }
 
 #[tokio::test]
-async fn a_failed_handshake_is_followed_by_one_try_in_the_clear() {
+async fn a_failed_handshake_is_followed_by_one_plaintext_try() {
     let host = Script::offering(&["STARTTLS"])
         .hears("STARTTLS\r\n")
         .says("220 go\r\n")
@@ -209,12 +209,12 @@ async fn a_failed_handshake_is_followed_by_one_try_in_the_clear() {
     let mut connection = host.connect().await;
     assert!(connection.plaintext_reason().is_some() && connection.tls().is_none());
     let delivery = connection.deliver(&shipment(1, "x"), None).await;
-    assert!(delivery.transcript.to_string().contains("once more in the clear"));
+    assert!(delivery.transcript.to_string().contains("retrying in plaintext"));
     host.done().await;
 }
 
 #[tokio::test]
-async fn a_host_that_hangs_up_on_starttls_is_met_in_the_clear() {
+async fn a_host_that_hangs_up_on_starttls_is_dialled_in_plaintext() {
     let host = Script::offering(&["STARTTLS"])
         .hears("STARTTLS\r\n")
         .next_connection()
@@ -227,7 +227,7 @@ async fn a_host_that_hangs_up_on_starttls_is_met_in_the_clear() {
 }
 
 #[tokio::test]
-async fn who_says_good_bye_to_starttls_closes_and_has_no_lack_of_tls() {
+async fn a_421_to_starttls_is_a_close_and_no_tls_failure() {
     let script = || Script::offering(&["STARTTLS"]).hears("STARTTLS\r\n").says("421 4.3.2 shutting down\r\n");
     for (mode, wanted) in
         [(TlsSecurityLevel::Opportunistic, DialReason::Closing), (TlsSecurityLevel::Required, DialReason::NoTls)]
@@ -241,7 +241,7 @@ async fn who_says_good_bye_to_starttls_closes_and_has_no_lack_of_tls() {
 }
 
 #[tokio::test]
-async fn what_is_lost_after_tls_says_by_which() {
+async fn a_connection_lost_after_starttls_reports_its_tls_version() {
     let (acceptor, _) = certificate();
     let host = Script::offering(&["STARTTLS"])
         .hears("STARTTLS\r\n")
@@ -257,8 +257,7 @@ async fn what_is_lost_after_tls_says_by_which() {
     host.done().await;
 }
 
-/// RFC 3207 5: what someone puts behind the 220 in the clear must not be taken for the host's word
-/// inside TLS.
+/// RFC 3207 5: plaintext injected behind the 220 must not be taken for the host's replies inside TLS.
 #[tokio::test]
 async fn plaintext_behind_starttls_is_a_failure() {
     let injected = "220 go\r\n250-mx.example\r\n250 AUTH PLAIN\r\n";

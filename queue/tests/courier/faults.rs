@@ -1,6 +1,6 @@
-//! Hosts that hang up, fall silent, talk nonsense or out of turn.
+//! Hosts that hang up, stop responding, send malformed replies or reply out of sequence.
 
-use queue::courier::smtp::{
+use queue::client::smtp::{
     ReplyParseError, SmtpConnection, SmtpFault, TlsSecurityLevel, TransactionPhase, TransactionVerdict,
 };
 
@@ -18,7 +18,7 @@ async fn hasty_connection(host: &Host) -> SmtpConnection {
     hasty().connect(&host.target(TlsSecurityLevel::Off)).await.unwrap()
 }
 
-/// Delivers message 1 and says how it ended and whether the connection lives.
+/// Delivers message 1 and returns the verdict and whether the connection is usable.
 async fn outcome(script: Script) -> (TransactionVerdict, TransactionPhase, Option<SmtpFault>, bool) {
     let host = script.start().await;
     let mut connection = hasty_connection(&host).await;
@@ -40,7 +40,7 @@ async fn hung_up() {
     assert_eq!(outcome(all_heard).await, (Unconfirmed, Content, Some(Closed), false));
     let half_said = pipelined().says(go).hears("one\r\n.\r\n").says("250-ok\r\n250 o");
     assert_eq!(outcome(half_said).await, (Unconfirmed, Content, Some(Closed), false));
-    // The recipient was refused for good before the line went dead: that much is known.
+    // The recipient was rejected before the connection was lost: that is certain.
     let refused = pipelined().says("250 a\r\n550 nobody\r\n");
     assert_eq!(outcome(refused).await, (PermanentFailure, Rcpt, None, false));
 }
@@ -106,7 +106,7 @@ async fn talked_nonsense() {
     assert_eq!(outcome(twice).await, (Unconfirmed, Content, Some(SmtpFault::UnexpectedReply(354)), false));
 }
 
-/// One reply too many must never be taken for the reply to the next command.
+/// A surplus reply must never be taken for the reply to the next command.
 #[tokio::test]
 async fn one_reply_too_many() {
     let host = pipelined()
@@ -163,7 +163,7 @@ async fn hung_up_while_it_waited() {
     assert_eq!((third.verdict, third.fault), (TransactionVerdict::ConnectionLost, Some(SmtpFault::ConnectionEnded)));
 }
 
-/// 503 to a MAIL that follows another transaction is about the sequence, not about the message.
+/// 503 to a MAIL after another transaction is about the sequence, not about the message.
 #[tokio::test]
 async fn out_of_sequence() {
     let host = pipelined()
@@ -209,7 +209,7 @@ async fn not_the_one_whose_envelope_went_ahead() {
     host.done().await;
 }
 
-/// A host that stops reading in the middle and says why.
+/// A host that stops reading in the middle and replies with the reason.
 #[tokio::test]
 async fn cut_off_in_the_content() {
     let host = pipelined()
@@ -222,7 +222,7 @@ async fn cut_off_in_the_content() {
     let mut vast = shipment(1, "");
     vast.body = vec![bytes::Bytes::from("0123456789\r\n".repeat(4_000_000))];
     let delivery = connection.deliver(&vast, None).await;
-    // The reset may overtake the reply; what is certain is that it did not arrive.
+    // The TCP reset may overtake the reply; in either case the message was not accepted.
     assert!(
         matches!(delivery.verdict, TransactionVerdict::PermanentFailure | TransactionVerdict::ConnectionLost),
         "{:?}",
@@ -233,7 +233,7 @@ async fn cut_off_in_the_content() {
     host.done().await;
 }
 
-/// A future that is dropped half-way leaves no connection behind that could be used wrongly.
+/// A cancelled delivery leaves no usable connection behind.
 #[tokio::test]
 async fn dropped_half_way() {
     let host = pipelined().hears_end().start().await;

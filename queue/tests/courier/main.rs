@@ -1,5 +1,5 @@
-//! The courier against hosts that are told what to say: to the byte where the words matter, at
-//! random where only the outcome does.
+//! Tests of the SMTP and HTTP clients: byte-exact scripts where the protocol matters, randomised hosts where only the
+//! outcome matters.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,4 +1,4 @@
-//! Posting to receivers that mean no good: each is bounded, and said to be what it is.
+//! HTTP client against hostile receivers: every exchange is bounded, and errors are classified.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use dns::lookup::{Resolver, ResolverSettings};
-use queue::courier::http::{
+use dns::resolver::{Resolver, ResolverSettings};
+use queue::client::http::{
     HttpClient, HttpClientError, HttpClientSettings, HttpPost, HttpResponse, RESPONSE_BYTES_MAX, RequestIdempotency,
     UrlRules,
 };
@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use super::zone::NameServer;
 
 const OPEN: UrlRules = UrlRules { allow_private: true, allow_http: true };
-/// Long enough for loopback, however busy the machine.
+/// Long enough for loopback on a busy machine.
 const AMPLE: Duration = Duration::from_secs(30);
 
 async fn poster(zone: &str, rules: UrlRules, roots: Option<RootCertStore>) -> (NameServer, HttpClient) {
@@ -40,7 +40,7 @@ fn post(url: String, timeout: Duration) -> HttpPost {
     }
 }
 
-/// Reads one request: its head and its body.
+/// Reads one request: head and body.
 async fn request<S: AsyncRead + Unpin>(stream: &mut BufReader<S>) -> Option<(String, String)> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -54,7 +54,7 @@ async fn request<S: AsyncRead + Unpin>(stream: &mut BufReader<S>) -> Option<(Str
     Some((head, String::from_utf8(body).ok()?))
 }
 
-/// A receiver that answers each connection's first request by `answer`, and counts connections.
+/// Starts a receiver that handles each connection's first request with `answer`, and counts connections.
 async fn receiver<F, Fut>(answer: F) -> (SocketAddr, Arc<AtomicUsize>)
 where
     F: Fn(BufReader<TcpStream>) -> Fut + Send + Sync + 'static,
@@ -76,7 +76,7 @@ where
     (address, count)
 }
 
-/// What a post to a receiver that answers by `answer` comes to.
+/// Posts to a receiver that handles requests with `answer`.
 async fn outcome<F, Fut>(timeout: Duration, answer: F) -> Result<HttpResponse, HttpClientError>
 where
     F: Fn(BufReader<TcpStream>) -> Fut + Send + Sync + 'static,
@@ -92,7 +92,7 @@ async fn says(stream: &mut (impl AsyncWrite + Unpin), text: &str) {
 }
 
 #[tokio::test]
-async fn what_is_posted_and_connections_are_kept() {
+async fn requests_are_complete_and_connections_reused() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let heard = tokio::spawn(async move {
@@ -138,7 +138,7 @@ async fn what_is_posted_and_connections_are_kept() {
 async fn a_kept_connection_that_was_closed_is_replaced() {
     let (address, count) = receiver(|mut stream| async move {
         says(&mut stream, "HTTP/1.1 204 No Content\r\n\r\n").await;
-        // A second request on it finds it closed, before or while it is sent.
+        // A second request on the connection finds it closed, before or while it is sent.
     })
     .await;
     let (_dns, poster) = poster("", OPEN, None).await;
@@ -148,9 +148,9 @@ async fn a_kept_connection_that_was_closed_is_replaced() {
     assert_eq!(count.load(Ordering::SeqCst), 5);
 }
 
-/// A receiver that keeps its connections, takes every second request on one, and answers it not at all.
+/// The receiver keeps its connections open and accepts a second request without a response.
 #[tokio::test]
-async fn what_may_have_been_taken_is_posted_again_only_where_that_does_no_harm() {
+async fn only_idempotent_requests_are_repeated() {
     let taken = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&taken);
     let (address, _) = receiver(move |mut stream| {
@@ -172,14 +172,14 @@ async fn what_may_have_been_taken_is_posted_again_only_where_that_does_no_harm()
         taken.load(Ordering::SeqCst) - before
     };
     assert_eq!(times(RequestIdempotency::Idempotent).await, 1);
-    // Over the connection that was kept, and, since that ends, over another.
+    // Sent over the kept connection and, since that is closed, over another one.
     assert_eq!(times(RequestIdempotency::Idempotent).await, 2);
     assert_eq!(times(RequestIdempotency::NonIdempotent).await, 1);
     assert_eq!(times(RequestIdempotency::NonIdempotent).await, 1);
 }
 
 #[tokio::test]
-async fn who_stalls_or_drips_is_cut_off() {
+async fn slow_responses_time_out() {
     let short = Duration::from_millis(300);
     let stalled = outcome(short, |stream| async move {
         std::future::pending::<()>().await;
@@ -193,7 +193,7 @@ async fn who_stalls_or_drips_is_cut_off() {
             drops.tick().await;
         }
     });
-    // The status came: it stands, with what came of the body.
+    // The status was received: it counts, with the part of the body received.
     let answer = dripped.await.unwrap();
     assert!(answer.status == 200 && answer.body.starts_with(b"begunx"), "{answer:?}");
     let dripped = outcome(short, |mut stream| async move {
@@ -209,7 +209,7 @@ async fn who_stalls_or_drips_is_cut_off() {
 }
 
 #[tokio::test]
-async fn an_endless_answer_is_read_to_its_first_bytes() {
+async fn an_endless_response_is_truncated() {
     let (closed, heard) = tokio::sync::oneshot::channel();
     let closed = Arc::new(std::sync::Mutex::new(Some(closed)));
     let answer = outcome(AMPLE, move |mut stream| {
@@ -222,7 +222,7 @@ async fn an_endless_answer_is_read_to_its_first_bytes() {
     });
     let answer = answer.await.unwrap();
     assert_eq!((answer.status, answer.body.len()), (200, RESPONSE_BYTES_MAX));
-    // The connection was closed, not read on.
+    // The connection was closed rather than read on.
     heard.await.unwrap();
     let chunked = outcome(AMPLE, |mut stream| async move {
         says(&mut stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
@@ -259,7 +259,7 @@ async fn no_redirect_is_followed() {
 }
 
 #[tokio::test]
-async fn who_drops_or_speaks_something_else_is_lost() {
+async fn dropped_connections_and_other_protocols_fail() {
     let dropped = outcome(AMPLE, |stream| async move { drop(stream) }).await;
     assert!(matches!(dropped, Err(HttpClientError::ConnectionFailed(_))), "{dropped:?}");
     let other = outcome(AMPLE, |mut stream| async move {
@@ -278,7 +278,7 @@ async fn who_drops_or_speaks_something_else_is_lost() {
 }
 
 #[tokio::test]
-async fn names_that_lead_home_are_refused() {
+async fn names_of_private_addresses_are_refused() {
     let zone = "
         private.example A 10.0.0.1
         meta.example A 169.254.169.254
@@ -308,7 +308,7 @@ async fn names_that_lead_home_are_refused() {
         "zero",
         "several",
     ] {
-        // With the dot of the root it is the same name.
+        // A trailing dot of the root is the same name.
         for end in ["", "."] {
             let refused = poster.post(post(format!("https://{host}.example{end}/"), AMPLE)).await;
             assert!(matches!(refused, Err(HttpClientError::NotPublic(_))), "{host}{end}: {refused:?}");
@@ -324,9 +324,9 @@ async fn names_that_lead_home_are_refused() {
     assert!(matches!(clear, Err(HttpClientError::Url(_))), "{clear:?}");
 }
 
-/// Between looking a name up and connecting nothing is asked again, so another answer cannot slip in.
+/// A name is resolved once, so a second DNS answer cannot redirect the connection (DNS rebinding).
 #[tokio::test]
-async fn a_name_is_asked_for_once() {
+async fn a_name_is_resolved_once() {
     let (address, _) = receiver(|mut stream| async move {
         says(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
     })
@@ -334,7 +334,7 @@ async fn a_name_is_asked_for_once() {
     let (dns, poster) = poster("rebind.example 0 A 127.0.0.1", OPEN, None).await;
     let url = format!("http://rebind.example:{}/", address.port());
     poster.post(post(url, AMPLE)).await.unwrap();
-    // A and AAAA.
+    // One query each for A and AAAA.
     assert!(dns.queries() <= 2, "{}", dns.queries());
 }
 
@@ -378,7 +378,7 @@ async fn certificates_are_checked() {
     let (_dns, public) = poster(zone, rules, None).await;
     let unknown = public.post(post(format!("https://good.example:{port}/"), AMPLE)).await;
     assert!(matches!(&unknown, Err(HttpClientError::ConnectionFailed(why)) if why.contains("TLS")), "{unknown:?}");
-    // Nobody speaks TLS there.
+    // The host does not speak TLS.
     let (clear, _) = receiver(|_| async {}).await;
     let plain = public.post(post(format!("https://good.example:{}/", clear.port()), Duration::from_millis(500)));
     assert!(plain.await.is_err());

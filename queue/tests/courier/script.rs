@@ -1,18 +1,17 @@
-//! A host that follows a script: it says what it is told to say and insists, byte by byte, on
-//! hearing what it is told to hear.
+//! A scripted host: it sends the given bytes and requires the client to send exactly the expected ones.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use queue::courier::smtp::{DialTarget, OutgoingMessage, SmtpConnection, SmtpDialer, SmtpTimeouts, TlsSecurityLevel};
+use queue::client::smtp::{DialTarget, OutgoingMessage, SmtpConnection, SmtpDialer, SmtpTimeouts, TlsSecurityLevel};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// Longer than any machine needs, so that a wrong script ends.
+/// Longer than any run needs, so that a wrong script ends.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 enum Act {
@@ -20,13 +19,13 @@ enum Act {
     Hears(Vec<u8>),
     HearsEnd,
     StartsTls,
-    /// A handshake that the client ends.
+    /// TLS handshake that the client aborts.
     FailsTls,
-    /// Takes the next connection.
+    /// Accepts the next connection.
     NextConnection,
 }
 
-/// What one host does, in order, on one connection after the other.
+/// Actions of one host, in order, over one connection after the other.
 #[derive(Default)]
 pub(crate) struct Script {
     acts: Vec<Act>,
@@ -37,12 +36,12 @@ trait Both: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Both for T {}
 
 impl Script {
-    /// Greets, and answers EHLO with these keywords.
+    /// Sends the greeting and answers EHLO with these keywords.
     pub(crate) fn offering(keywords: &[&str]) -> Self {
         Self::default().says("220 mx.example ESMTP\r\n").ehlo(keywords)
     }
 
-    /// One EHLO and its reply.
+    /// Expects one EHLO and replies with these keywords.
     pub(crate) fn ehlo(self, keywords: &[&str]) -> Self {
         let script = self.hears("EHLO out.example\r\n");
         let mut lines = vec!["mx.example at your service"];
@@ -61,12 +60,12 @@ impl Script {
         self.act(Act::Hears(text.as_ref().to_vec()))
     }
 
-    /// The client hangs up, and says nothing more before.
+    /// Expects the client to hang up without further data.
     pub(crate) fn hears_end(self) -> Self {
         self.act(Act::HearsEnd)
     }
 
-    /// Hangs up and waits for the next connection.
+    /// Closes the connection and accepts the next one.
     pub(crate) fn next_connection(self) -> Self {
         self.act(Act::NextConnection)
     }
@@ -75,7 +74,7 @@ impl Script {
         Self { tls: Some(acceptor), ..self }.act(Act::StartsTls)
     }
 
-    /// Begins TLS with a client that will not have it.
+    /// Starts TLS with a client that aborts the handshake.
     pub(crate) fn start_broken_tls(self, acceptor: TlsAcceptor) -> Self {
         Self { tls: Some(acceptor), ..self }.act(Act::FailsTls)
     }
@@ -85,7 +84,7 @@ impl Script {
         self
     }
 
-    /// Starts the host. It ends when the script does, hanging up.
+    /// Starts the host. At the end of the script it hangs up.
     pub(crate) async fn start(self) -> Host {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -101,7 +100,7 @@ impl Script {
                 Act::Hears(text) => hear(stream.as_mut(), &text).await,
                 Act::HearsEnd => {
                     let mut rest = Vec::new();
-                    // A reset is an end too.
+                    // A reset counts as an end, too.
                     let _ = stream.read_to_end(&mut rest).await;
                     assert_eq!(String::from_utf8_lossy(&rest), "");
                 }
@@ -131,20 +130,19 @@ async fn hear(stream: &mut dyn Both, expected: &[u8]) {
         heard.extend_from_slice(&some[..count]);
         let is_as_expected = count > 0 && expected.starts_with(&heard);
         let (was, should) = (String::from_utf8_lossy(&heard), String::from_utf8_lossy(expected));
-        assert!(is_as_expected, "heard {was:?} where {should:?} was to come");
+        assert!(is_as_expected, "received {was:?}, expected {should:?}");
     }
 }
 
-/// A running script.
 pub(crate) struct Host {
     pub(crate) address: SocketAddr,
     task: JoinHandle<Result<(), tokio::time::error::Elapsed>>,
 }
 
 impl Host {
-    /// Waits for the script's end; panics with what went wrong in it.
+    /// Waits for the end of the script and panics if it failed.
     pub(crate) async fn done(self) {
-        self.task.await.unwrap().expect("the script waited in vain");
+        self.task.await.unwrap().expect("the script timed out");
     }
 
     pub(crate) fn target(&self, tls: TlsSecurityLevel) -> DialTarget {
@@ -165,17 +163,17 @@ impl Host {
     }
 }
 
-/// A dialer that may go to loopback.
+/// Creates a dialer that may connect to loopback.
 pub(crate) fn dialer() -> SmtpDialer {
     SmtpDialer::new("out.example".parse().unwrap()).unwrap().with_private_addresses(true)
 }
 
-/// One whose patience is so short that a silent host can be waited for.
+/// Creates a dialer with timeouts short enough for tests of silent hosts.
 pub(crate) fn hasty() -> SmtpDialer {
     patient(Duration::from_millis(50))
 }
 
-/// One that waits no longer than this for any reply.
+/// Creates a dialer with this timeout for every reply.
 pub(crate) fn patient(limit: Duration) -> SmtpDialer {
     dialer().with_timeouts(SmtpTimeouts {
         greeting: limit,
@@ -203,12 +201,12 @@ pub(crate) fn shipment(n: u32, body: &'static str) -> OutgoingMessage {
     }
 }
 
-/// The two commands of message `n` without parameters.
+/// MAIL and RCPT of message `n` without parameters.
 pub(crate) fn envelope(n: u32) -> String {
     format!("MAIL FROM:<v{n}@rp.example>\r\nRCPT TO:<r{n}@d.example>\r\n")
 }
 
-/// A certificate for `mx.example`, signed by itself, and a host's side of TLS with it.
+/// Self-signed certificate for `mx.example`, with the host's TLS acceptor.
 pub(crate) fn certificate() -> (TlsAcceptor, rustls::RootCertStore) {
     let made = rcgen::generate_simple_self_signed(vec!["mx.example".to_owned()]).unwrap();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -224,7 +222,7 @@ pub(crate) fn certificate() -> (TlsAcceptor, rustls::RootCertStore) {
     (Arc::new(config).into(), roots)
 }
 
-/// A port where nobody listens.
+/// Returns an address on which nothing listens.
 pub(crate) async fn dead_end() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     listener.local_addr().unwrap()

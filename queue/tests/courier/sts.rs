@@ -1,13 +1,13 @@
-//! Policies of MTA-STS (RFC 8461): found, kept, and held to when they cannot be had any more.
+//! MTA-STS policies (RFC 8461): discovered, cached, and enforced when they cannot be fetched any more.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use dns::lookup::{Resolver, ResolverSettings};
+use dns::resolver::{Resolver, ResolverSettings};
 use jiff::{SignedDuration, Timestamp};
 use mail::mta_sts::MtaStsMode;
-use queue::courier::http::{HttpClient, HttpClientSettings, UrlRules};
-use queue::sts::StsPolicies;
+use queue::client::http::{HttpClient, HttpClientSettings, UrlRules};
+use queue::mta_sts::StsPolicies;
 use rustls::RootCertStore;
 use rustls::pki_types::PrivateKeyDer;
 use store::engine::Store;
@@ -20,7 +20,7 @@ use crate::zone::NameServer;
 const GOOD: &str = "version: STSv1\nmode: enforce\nmx: mx.dest.example\nmax_age: 86400\n";
 const TESTING: &str = "version: STSv1\nmode: testing\nmx: *.dest.example\nmax_age: 86400\n";
 
-/// A web server for `mta-sts.dest.example`, and the DNS that leads there.
+/// A web server for `mta-sts.dest.example`, and a name server that resolves it.
 struct Ground {
     names: NameServer,
     resolver: Resolver,
@@ -113,19 +113,19 @@ async fn a_policy_is_fetched_once_and_kept() {
     let domain = "dest.example".parse().unwrap();
     let kept = store::sts_policy::get(&ground.store, &domain).await.unwrap().unwrap();
     assert_eq!((kept.id.as_str(), kept.lines.len(), kept.fetched_at), ("1", 4, at(0)));
-    // Another id is another policy.
+    // A new id means a new policy.
     ground.names.set(&zone("2"));
     ground.answers(ok(TESTING));
     assert_eq!((ground.mode(at(6)).await, ground.asked()), (Some(MtaStsMode::Testing), 2));
-    // It is looked at again long before its time is over.
+    // The policy is fetched again long before it expires.
     assert_eq!((ground.mode(at(6 + 13)).await, ground.asked()), (Some(MtaStsMode::Testing), 3));
 }
 
 #[tokio::test]
-async fn what_was_promised_holds_whatever_happens_to_it() {
+async fn a_cached_policy_stays_valid_until_it_expires() {
     let ground = Ground::new("mta-sts.dest.example").await;
     assert_eq!(ground.mode(at(0)).await, Some(MtaStsMode::Enforce));
-    // The announcement is gone, or cannot be had; or another one leads to nothing.
+    // The TXT record is removed or cannot be resolved, or a new id leads to no policy.
     ground.names.set("dest.example TXT \"nothing\"");
     assert_eq!(ground.mode(at(1)).await, Some(MtaStsMode::Enforce));
     ground.names.set("$SERVFAIL _mta-sts.dest.example");
@@ -133,15 +133,15 @@ async fn what_was_promised_holds_whatever_happens_to_it() {
     ground.names.set(&zone("2"));
     ground.answers("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned());
     assert_eq!(ground.mode(at(3)).await, Some(MtaStsMode::Enforce));
-    // It was asked for just now.
+    // A failed fetch is not repeated at once.
     let asked = ground.asked();
     assert_eq!((ground.mode(at(3)).await, ground.asked()), (Some(MtaStsMode::Enforce), asked));
-    // Its time is over.
+    // The policy has expired.
     assert_eq!(ground.mode(at(25)).await, None);
 }
 
 #[tokio::test]
-async fn what_is_no_policy_asks_for_nothing() {
+async fn an_invalid_policy_is_ignored() {
     let cut = format!("HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{GOOD}");
     let long = ok(&format!("{GOOD}{}", "mx: mx.dest.example\n".repeat(4_000)));
     let moved = "HTTP/1.1 301 Moved\r\nlocation: /other\r\ncontent-length: 0\r\n\r\n".to_owned();
@@ -149,11 +149,11 @@ async fn what_is_no_policy_asks_for_nothing() {
         let ground = Ground::new("mta-sts.dest.example").await;
         ground.answers(answer.clone());
         assert_eq!((ground.mode(at(0)).await, ground.asked()), (None, 1), "{}", &answer[..40.min(answer.len())]);
-        // After a while it is asked for again.
+        // The fetch is repeated after a while.
         ground.answers(ok(GOOD));
         assert_eq!(ground.mode(at(1)).await, Some(MtaStsMode::Enforce));
     }
-    // Whoever answers must show that it is the domain's (RFC 8461 3.3).
+    // The web server's certificate must be valid for the name (RFC 8461 3.3).
     let ground = Ground::new("elsewhere.example").await;
     assert_eq!((ground.mode(at(0)).await, ground.asked()), (None, 0));
     let ground = Ground::new("mta-sts.dest.example").await;

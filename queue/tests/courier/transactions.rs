@@ -1,7 +1,7 @@
-//! What goes over the wire when hosts behave: groups, flights, parameters, refusals.
+//! Transactions with well-behaved hosts: pipelining, BDAT, parameters, rejections.
 
 use bytes::Bytes;
-use queue::courier::smtp::{TransactionPhase, TransactionVerdict};
+use queue::client::smtp::{TransactionPhase, TransactionVerdict};
 
 use super::script::{Script, dialer, envelope, shipment};
 
@@ -36,7 +36,7 @@ async fn one_message_pipelined() {
 }
 
 #[tokio::test]
-async fn the_last_message_takes_quit_along() {
+async fn quit_is_pipelined_with_the_last_message() {
     let flight = envelope(1) + "BDAT 5 LAST\r\none\r\nQUIT\r\n";
     let chunked = Script::offering(&["PIPELINING", "CHUNKING"]).hears(flight);
     let dotted = Script::offering(PIPELINED)
@@ -59,7 +59,7 @@ async fn the_last_message_takes_quit_along() {
 }
 
 #[tokio::test]
-async fn without_groups_quit_waits_for_its_turn() {
+async fn without_pipelining_quit_waits_for_the_reply() {
     let host = Script::offering(&[])
         .hears("MAIL FROM:<v1@rp.example>\r\n")
         .says("250 a\r\n")
@@ -81,7 +81,7 @@ async fn without_groups_quit_waits_for_its_turn() {
 }
 
 #[tokio::test]
-async fn the_next_envelope_goes_behind_the_dot() {
+async fn the_next_envelope_is_pipelined_after_the_content() {
     let host = Script::offering(PIPELINED)
         .hears(envelope(1) + "DATA\r\n")
         .says("250 a\r\n250 b\r\n354 c\r\n")
@@ -140,7 +140,7 @@ async fn a_refused_recipient_and_354_get_a_lone_dot() {
 }
 
 #[tokio::test]
-async fn a_lone_dot_that_is_taken_is_no_acceptance() {
+async fn an_accepted_lone_dot_is_no_acceptance() {
     let host = Script::offering(PIPELINED)
         .hears(envelope(1) + "DATA\r\n")
         .says("250 a\r\n550 no\r\n354 go\r\n")
@@ -149,7 +149,7 @@ async fn a_lone_dot_that_is_taken_is_no_acceptance() {
         .start()
         .await;
     let mut connection = host.connect().await;
-    // In a task of its own, as the queue does it.
+    // In a separate task, as the queue runs it.
     let delivering = async move { connection.deliver(&shipment(1, "one"), None).await };
     let delivery = tokio::spawn(delivering).await.unwrap();
     assert_eq!((delivery.verdict, delivery.reply.unwrap().code), (TransactionVerdict::PermanentFailure, 550));
@@ -173,7 +173,7 @@ async fn no_dot_when_mail_was_refused_and_the_recipient_taken() {
 }
 
 #[tokio::test]
-async fn mail_refused_and_all_behind_it() {
+async fn a_rejected_mail_command_and_its_pipelined_commands() {
     let host = Script::offering(PIPELINED)
         .hears(envelope(1) + "DATA\r\n")
         .says("550 5.7.1 we know you\r\n503 no\r\n503 no\r\n")
@@ -229,7 +229,7 @@ async fn step_by_step_without_pipelining() {
 }
 
 #[tokio::test]
-async fn bdat_goes_in_one_flight() {
+async fn bdat_is_sent_in_one_flight() {
     let host = Script::offering(&["PIPELINING", "CHUNKING"])
         .hears(envelope(1) + "BDAT 9 LAST\r\n.one\r\nx\r\nRSET\r\n" + &envelope(2))
         .says("250 a\r\n250 b\r\n250 taken\r\n250 r\r\n250 c\r\n250 d\r\n")
@@ -257,7 +257,7 @@ async fn bdat_goes_in_one_flight() {
     host.done().await;
 }
 
-/// RFC 3030 leaves the state open after a failed BDAT: RSET goes before the next envelope, always.
+/// RFC 3030 leaves the state after a failed BDAT undefined, so RSET is always sent before the next envelope.
 #[tokio::test]
 async fn the_envelope_behind_bdat_begins_with_rset() {
     let host = Script::offering(&["CHUNKING", "PIPELINING"])
@@ -297,14 +297,14 @@ async fn a_large_body_waits_for_the_recipient_before_bdat() {
 #[tokio::test]
 async fn data_is_used_where_bdat_is_not_wanted() {
     let host = Script::offering(&["PIPELINING", "CHUNKING"]).hears(envelope(1) + "DATA\r\n").start().await;
-    let target = host.target(queue::courier::smtp::TlsSecurityLevel::Off);
+    let target = host.target(queue::client::smtp::TlsSecurityLevel::Off);
     let mut connection = dialer().with_chunking(false).connect(&target).await.unwrap();
     assert_eq!(connection.deliver(&shipment(1, "x"), None).await.verdict, TransactionVerdict::ConnectionLost);
     host.done().await;
 }
 
 #[tokio::test]
-async fn what_the_host_cannot_take_is_not_sent() {
+async fn unsupported_messages_are_not_sent() {
     let host = Script::offering(&["PIPELINING", "SIZE 20"])
         .hears("MAIL FROM:<v9@rp.example> SIZE=20\r\nRCPT TO:<r9@d.example>\r\nDATA\r\n")
         .says("250 a\r\n250 b\r\n354 c\r\n")
@@ -330,8 +330,8 @@ async fn what_the_host_cannot_take_is_not_sent() {
     assert!(refused.reply.unwrap().to_string().starts_with("550 5.7.30 "));
     let smuggled = connection.deliver(&shipment(4, "a\r\n.\nMAIL FROM:<>\r\n"), None).await;
     assert_eq!((smuggled.verdict, smuggled.phase), (TransactionVerdict::PermanentFailure, TransactionPhase::Local));
-    assert!(matches!(smuggled.fault, Some(queue::courier::smtp::SmtpFault::Content(_))));
-    // None of them goes ahead either, and the connection is as good as before.
+    assert!(matches!(smuggled.fault, Some(queue::client::smtp::SmtpFault::Content(_))));
+    // None of their envelopes is sent ahead either, and the connection stays usable.
     let fits = shipment(9, "012345678901234567");
     assert_eq!(connection.deliver(&fits, Some(&too_large)).await.verdict, TransactionVerdict::Accepted);
     assert_eq!(connection.deliver(&too_large, None).await.phase, TransactionPhase::Local);

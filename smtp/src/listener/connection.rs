@@ -1,10 +1,16 @@
-//! One connection: the task that moves bytes between a socket and a [`Session`], awaits answers and
-//! keeps time.
+//! The task of one connection: moves bytes between the socket and an [`SmtpSession`], awaits hook verdicts and enforces
+//! timeouts.
 //!
-//! While idle it holds no buffer: bytes are read onto the stack and kept only as far as the session
-//! does not take them at once; replies are kept only until they are sent. One timer serves all
-//! deadlines; it is set again only when it fires or must fire sooner. For strangers it fires every few seconds, to
-//! look whether places have become short: they have less time then.
+//! ```text
+//! socket ─► LineFramer ─► SmtpSession ─► ReplyBuffer ─► socket
+//!                           │ Hook ─► SessionHandler ─► Input::Verdict
+//! timer, shutdown, abort ─► │ Input::Now, Input::Drain
+//! ```
+//!
+//! An idle connection holds no buffer. Bytes are read into a buffer on the stack and copied only if the session does
+//! not consume them at once. Replies are buffered only until they are sent. One timer serves all deadlines. It is reset
+//! only when it fires or must fire sooner. For untrusted sessions it fires every few seconds to check for overload,
+//! which shortens their timeouts.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -20,29 +26,28 @@ use tokio::time::{Instant, Sleep, timeout, timeout_at};
 
 use super::ListenerContext;
 use super::transport::ServerStream;
-use crate::answers::{Hook, HookVerdict, SessionHandler};
-use crate::inbox::LineFramer;
-use crate::peers::ConnectionPermit;
+use crate::connection_limiter::ConnectionPermit;
+use crate::handler::{Hook, HookVerdict, SessionHandler};
+use crate::line_framer::LineFramer;
 use crate::replies::{self, ReplyBuffer};
 use crate::session::{Input, SessionAction, SmtpSession};
 
-/// One read takes at most this much: a TLS record's worth.
+/// Maximum bytes of one read: a TLS record.
 const READ_BYTES_MAX: usize = 16 * 1024;
-/// How often a stranger's session looks whether places are short.
+/// How often an untrusted session checks for overload.
 const OVERLOAD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// How long the last reply may take.
+/// Timeout for sending the last reply.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long, and for how much, we listen on after our last reply, so that the client can read it
-/// before unread bytes of its own make the kernel reset the connection.
+/// How long, and for how many reads, the server keeps reading after its last reply. Otherwise unread bytes of the
+/// client would make the kernel reset the connection before the client has read the reply.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_READS_MAX: usize = 64;
 
-/// Why a read returned.
 enum WakeReason {
     Bytes,
     Disconnected,
     Timer,
-    /// The message under way was cut off.
+    /// The current message was aborted to free memory.
     Aborted,
     Shutdown,
 }
@@ -55,13 +60,13 @@ pub(super) struct ServerConnection<A: SessionHandler> {
     pub(super) framer: LineFramer,
     pub(super) context: A::SessionContext,
     pub(super) draining: bool,
-    /// Its place among the sessions; given back with the connection.
+    /// The connection's session slot; released on drop.
     pub(super) permit: ConnectionPermit,
 }
 
 impl<A: SessionHandler> ServerConnection<A> {
-    /// Runs the session to its end. What is awaited seldom is boxed, so that an idle session has no
-    /// room for it.
+    /// Runs the session to its end. Futures that are awaited rarely are boxed, so that an idle session needs no memory
+    /// for them.
     pub(super) async fn run(&mut self) -> io::Result<()> {
         let mut timer = pin!(tokio::time::sleep_until(next_deadline_check(&self.session)));
         let mut next = if self.listener.config.implicit_tls { SessionAction::StartTls } else { SessionAction::Read };
@@ -84,8 +89,8 @@ impl<A: SessionHandler> ServerConnection<A> {
                     }
                     other => other,
                 },
-                SessionAction::CallHook(question) => {
-                    let answer = Box::pin(self.call_handler(question)).await;
+                SessionAction::CallHook(hook) => {
+                    let answer = Box::pin(self.call_handler(hook)).await;
                     self.update_time();
                     self.step(Input::Verdict(answer))
                 }
@@ -105,7 +110,7 @@ impl<A: SessionHandler> ServerConnection<A> {
         self.step(Input::Now(now))
     }
 
-    /// Waits for something to happen, and tells the session. `None`: the client has gone.
+    /// Waits for the next event and passes it to the session. Returns `None` if the client disconnected.
     async fn wait_for_input(&mut self, mut timer: Pin<&mut Sleep>) -> io::Result<Option<SessionAction>> {
         let deadline = deadline(&self.session);
         if deadline < timer.deadline() {
@@ -130,14 +135,14 @@ impl<A: SessionHandler> ServerConnection<A> {
         let Self { listener: shared, transport, session, framer: inbox, draining, .. } = self;
         let mut shutdown = pin!(shared.shutdown.cancelled());
         poll_fn(|cx| {
-            let mut room = [const { MaybeUninit::<u8>::uninit() }; READ_BYTES_MAX];
-            let mut room = ReadBuf::uninit(&mut room);
-            if let Poll::Ready(read) = Pin::new(&mut *transport).poll_read(cx, &mut room) {
+            let mut buffer = [const { MaybeUninit::<u8>::uninit() }; READ_BYTES_MAX];
+            let mut buffer = ReadBuf::uninit(&mut buffer);
+            if let Poll::Ready(read) = Pin::new(&mut *transport).poll_read(cx, &mut buffer) {
                 read?;
-                if room.filled().is_empty() {
+                if buffer.filled().is_empty() {
                     return Poll::Ready(Ok(WakeReason::Disconnected));
                 }
-                inbox.push(room.filled());
+                inbox.push(buffer.filled());
                 return Poll::Ready(Ok(WakeReason::Bytes));
             }
             if timer.as_mut().poll(cx).is_ready() {
@@ -154,36 +159,36 @@ impl<A: SessionHandler> ServerConnection<A> {
         .await
     }
 
-    /// Sends what was said, in one write, if the socket takes it all: it nearly always does.
+    /// Sends the buffered replies in one write, if the socket accepts them all, which it nearly always does.
     fn try_send_replies(&mut self) -> io::Result<bool> {
         let bytes = self.transport.try_send(self.replies.wire())?;
         Ok(self.replies.mark_sent(bytes) && self.transport.is_flushed())
     }
 
-    /// Sends what was said, however long the client takes to read it, within the session's patience.
+    /// Sends the buffered replies and waits for a slow client, within the session's deadline.
     async fn send_replies(&mut self) -> io::Result<()> {
-        let Self { transport, replies, session, permit: guest, .. } = self;
+        let Self { transport, replies, session, permit, .. } = self;
         let sending = async {
             transport.write_all(replies.wire()).await?;
             transport.flush().await
         };
-        within_deadline(session, guest, sending).await?;
+        within_deadline(session, permit, sending).await?;
         let bytes = self.replies.wire().len();
         self.replies.mark_sent(bytes);
         Ok(())
     }
 
-    async fn call_handler(&mut self, question: Hook) -> HookVerdict {
-        let Hook::Authenticate(credentials, from) = question else {
-            return self.listener.handler.handle(&mut self.context, question).await;
+    async fn call_handler(&mut self, hook: Hook) -> HookVerdict {
+        let Hook::Authenticate(credentials, from) = hook else {
+            return self.listener.handler.handle(&mut self.context, hook).await;
         };
         let (logins, peer) = (Arc::clone(self.listener.connections.logins()), self.session.peer());
         let key = logins.credential_key(&credentials);
         let is_known = self.listener.handler.is_user_name(&credentials.username);
         let user = credentials.user_to_log(is_known).to_owned();
-        let question = Hook::Authenticate(credentials, from);
-        // Always looked at: what others fail with from the same address shuts nobody out.
-        let answer = self.listener.handler.handle(&mut self.context, question).await;
+        let hook = Hook::Authenticate(credentials, from);
+        // The login is always checked: failures of others from the same address lock nobody out.
+        let answer = self.listener.handler.handle(&mut self.context, hook).await;
         let account = match &answer {
             HookVerdict::AuthenticatedAs(account) => Some(*account),
             HookVerdict::Accept => None,
@@ -217,10 +222,10 @@ impl<A: SessionHandler> ServerConnection<A> {
         if !self.try_send_replies()? {
             self.send_replies().await?;
         }
-        // RFC 3207 4.2: what came in the clear behind STARTTLS is dropped, not answered under TLS.
+        // RFC 3207 4.2: bytes sent in the clear behind STARTTLS are dropped, not processed under TLS.
         self.framer.discard();
-        let Self { listener: shared, transport, session, permit: guest, .. } = self;
-        let facts = within_deadline(session, guest, shared.handshake(transport)).await?;
+        let Self { listener: shared, transport, session, permit, .. } = self;
+        let facts = within_deadline(session, permit, shared.handshake(transport)).await?;
         self.update_time();
         Ok(self.step(Input::TlsEstablished(facts)))
     }
@@ -244,28 +249,28 @@ impl<A: SessionHandler> ServerConnection<A> {
     }
 }
 
-/// When the session's patience ends; far off when it has no end.
+/// The session's deadline; a day ahead if it has none.
 fn deadline(session: &SmtpSession) -> Instant {
     const FAR_OFF: Duration = Duration::from_secs(24 * 3600);
     let began = session.began();
     began + session.deadline().unwrap_or_else(|| began.elapsed() + FAR_OFF)
 }
 
-/// When the session is to be looked at: its patience may end sooner than it seems now.
+/// When the deadline is checked next. Overload can make the deadline of an untrusted session earlier.
 fn next_deadline_check(session: &SmtpSession) -> Instant {
     let deadline = deadline(session);
     if session.is_untrusted() { deadline.min(Instant::now() + OVERLOAD_CHECK_INTERVAL) } else { deadline }
 }
 
-/// Waits for a client, within the session's patience.
+/// Runs I/O with the client, within the session's deadline.
 async fn within_deadline<T>(
     session: &mut SmtpSession,
-    guest: &ConnectionPermit,
+    permit: &ConnectionPermit,
     work: impl Future<Output = io::Result<T>>,
 ) -> io::Result<T> {
     let mut work = pin!(work);
     loop {
-        session.set_overloaded(guest.is_near_capacity());
+        session.set_overloaded(permit.is_near_capacity());
         if deadline(session) <= Instant::now() {
             return Err(io::ErrorKind::TimedOut.into());
         }
@@ -275,7 +280,7 @@ async fn within_deadline<T>(
     }
 }
 
-/// A fixed reply as a [`Reply`].
+/// Parses a fixed reply in wire form.
 fn fixed_reply(wire: &'static str) -> SmtpReply {
     let (code, text) = wire.trim_end().split_once(' ').unwrap_or(("421", ""));
     SmtpReply::without_enhanced(code.parse().unwrap_or(421), text)

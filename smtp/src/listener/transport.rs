@@ -1,4 +1,4 @@
-//! A connection's byte stream: in the clear or under TLS.
+//! The byte stream of a connection, plain or under TLS.
 
 use std::io::{self, Write as _};
 use std::pin::Pin;
@@ -10,19 +10,19 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::answers::SessionTls;
+use crate::handler::SessionTls;
 
-/// The stream. TLS state is boxed: a session in the clear should not pay for it.
+/// The stream. The TLS state is boxed, so that a plain session does not need memory for it.
 #[derive(Debug)]
 pub(super) enum ServerStream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
-    /// In the middle of a handshake, or after a failed one.
+    /// During a handshake, or after a failed one.
     Closed,
 }
 
 impl ServerStream {
-    /// Does the handshake.
+    /// Performs the TLS handshake.
     pub(super) async fn accept_tls(&mut self, acceptor: TlsAcceptor) -> io::Result<SessionTls> {
         let Self::Plain(stream) = std::mem::replace(self, Self::Closed) else {
             return Err(io::ErrorKind::NotConnected.into());
@@ -33,8 +33,8 @@ impl ServerStream {
         Ok(facts)
     }
 
-    /// Sends as much of this as the socket takes at once; how much of it is off the caller's hands. What of that waits
-    /// in the TLS session still is sent by a flush: [`Self::is_flushed`].
+    /// Sends as many bytes as the socket accepts at once and returns how many were taken. Under TLS some of them may
+    /// still be in the TLS session and need a flush: see [`Self::is_flushed`].
     pub(super) fn try_send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = match self {
             Self::Plain(stream) => stream.try_write(bytes),
@@ -59,13 +59,13 @@ impl ServerStream {
         }
     }
 
-    /// Whether all that was taken is the kernel's now.
+    /// Returns whether the kernel has all bytes that were taken.
     pub(super) fn is_flushed(&self) -> bool {
         !matches!(self, Self::Tls(stream) if stream.get_ref().1.wants_write())
     }
 
-    /// Says the last words and that nothing follows. Under TLS they and the alert that says so (RFC 8446 6.1) go out
-    /// in one write: a client that hangs up on the words would answer what comes behind them with a reset.
+    /// Sends the last reply and closes the stream. Under TLS the reply and the close_notify alert (RFC 8446 6.1) are
+    /// sent in one write. A client that disconnects on the reply would answer a separate alert with a reset.
     pub(super) async fn close_with(&mut self, last_words: &[u8]) -> io::Result<()> {
         match self {
             Self::Tls(stream) => stream.get_mut().1.writer().write_all(last_words)?,
@@ -76,7 +76,7 @@ impl ServerStream {
     }
 }
 
-/// A socket as rustls writes to it.
+/// Adapter through which rustls writes to the socket without blocking.
 struct NonBlockingSocket<'a>(&'a TcpStream);
 
 impl io::Write for NonBlockingSocket<'_> {
@@ -84,7 +84,7 @@ impl io::Write for NonBlockingSocket<'_> {
         self.0.try_write(bytes)
     }
 
-    /// Several records, in one write.
+    /// Writes several TLS records at once.
     fn write_vectored(&mut self, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
         self.0.try_write_vectored(pieces)
     }

@@ -1,11 +1,11 @@
-//! The parameters of MAIL that say when: FUTURERELEASE (RFC 4865), DELIVERBY (RFC 2852), MT-PRIORITY (RFC 6710).
+//! The timing parameters of MAIL: FUTURERELEASE (RFC 4865), DELIVERBY (RFC 2852), MT-PRIORITY (RFC 6710).
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::draft::{DeliverBy, FutureRelease};
 use mail::email::Priority;
-use queue::accept::SCHEDULED_AHEAD_MAX;
+use queue::intake::SCHEDULED_AHEAD_MAX;
 
 /// RFC 4865 3.1 and RFC 2852 3: `1*9DIGIT`.
 const SECONDS_DIGITS_MAX: usize = 9;
@@ -15,18 +15,18 @@ fn parse_seconds(text: &str) -> Option<u64> {
     if digits { text.parse().ok() } else { None }
 }
 
-/// HOLDFOR: seconds, at least one, and no more than EHLO has said (RFC 4865 4).
+/// Parses HOLDFOR: at least one second, and at most the maximum that EHLO announces (RFC 4865 4).
 pub(super) fn parse_hold_for(value: &str) -> Option<FutureRelease> {
     let wait = Duration::from_secs(parse_seconds(value)?);
     (!wait.is_zero() && wait <= SCHEDULED_AHEAD_MAX).then_some(FutureRelease::After(wait))
 }
 
-/// HOLDUNTIL: a time of RFC 3339. Whether it is one to wait for, who knows the clock says.
+/// Parses HOLDUNTIL, an RFC 3339 time. The handler checks whether the time is acceptable, because it has the clock.
 pub(super) fn parse_hold_until(value: &str) -> Option<FutureRelease> {
     value.parse::<Timestamp>().ok().map(FutureRelease::At)
 }
 
-/// BY: `seconds;N` or `seconds;R`, each with `T` behind it or not. Time that is over can only be told of.
+/// Parses BY: seconds, then `;N` or `;R`, each with an optional `T`. A deadline in the past is valid only with `N`.
 pub(super) fn parse_deliver_by(value: &str) -> Option<DeliverBy> {
     let (time, mode) = value.split_once(';')?;
     let (is_past, digits) = match time.strip_prefix('-') {
@@ -44,7 +44,7 @@ pub(super) fn parse_deliver_by(value: &str) -> Option<DeliverBy> {
     }
 }
 
-/// MT-PRIORITY: -9 to 9.
+/// Parses MT-PRIORITY, from -9 to 9.
 pub(super) fn parse_mt_priority(value: &str) -> Option<Priority> {
     let (sign, digits) = match value.strip_prefix('-') {
         Some(digits) => (-1, digits),

@@ -1,15 +1,15 @@
-//! What a session does outside a transaction: EHLO, STARTTLS, AUTH, and the verbs that lead nowhere.
+//! Commands outside a transaction: EHLO, STARTTLS, AUTH, QUIT, and the junk commands.
 
 use mail::reply::{Severity, SmtpReply};
 
 use super::{InputMode, PendingHook, SessionAction, SmtpSession};
-use crate::answers::{Hook, HookVerdict, SessionTls};
 use crate::command::CommandArguments;
+use crate::handler::{Hook, HookVerdict, SessionTls};
 use crate::replies::{self, ReplyBuffer};
 use crate::sasl::{self, SaslProgress};
 use crate::settings::ListenerRole;
 
-/// RFC 5321 4.1.1.1: a domain is at most 255 bytes.
+/// RFC 5321 4.5.3.1.2: a domain has at most 255 octets.
 const HELO_BYTES_MAX: usize = 255;
 
 pub(crate) fn handle_ehlo(
@@ -20,7 +20,7 @@ pub(crate) fn handle_ehlo(
     let Some(name) = parse_helo_name(arguments.text()) else {
         return session.refuse(replies::BAD_HELO, replies);
     };
-    // RFC 5321 4.1.4: EHLO in the middle is RSET and EHLO.
+    // RFC 5321 4.1.4: EHLO resets the session like RSET.
     session.transaction = None;
     session.helo = Some((name.into(), true));
     replies.push_wire(session.settings.capabilities(session.is_secured()).as_bytes());
@@ -41,8 +41,8 @@ pub(crate) fn handle_helo(
     SessionAction::Read
 }
 
-/// One word of printable ASCII. Whether it is a name that exists is nobody's business here: many clients
-/// know no better one (RFC 5321 4.1.4 forbids to refuse mail for it).
+/// Parses one word of printable ASCII. The name is not verified: many clients know no better one, and RFC 5321 4.1.4
+/// forbids refusing mail for it.
 fn parse_helo_name(text: &[u8]) -> Option<&str> {
     let plausible = (1..=HELO_BYTES_MAX).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic);
     if plausible { std::str::from_utf8(text).ok() } else { None }
@@ -81,7 +81,7 @@ pub(crate) fn handle_help(
     SessionAction::Read
 }
 
-/// RFC 5321 3.5.3 and 7.3: who lives here is not told.
+/// VRFY does not reveal which addresses exist (RFC 5321 3.5.3 and 7.3).
 pub(crate) fn handle_vrfy(
     session: &mut SmtpSession,
     arguments: CommandArguments<'_>,
@@ -113,7 +113,7 @@ pub(crate) fn handle_quit(
 }
 
 impl SmtpSession {
-    /// RFC 3207 4.2: all that was learnt in the clear is forgotten.
+    /// Starts anew under TLS: RFC 3207 4.2 requires that everything learnt in the clear is discarded.
     pub(super) fn handle_tls_established(&mut self, tls: SessionTls, replies: &mut ReplyBuffer) -> SessionAction {
         if let InputMode::Handshake { greets } = self.mode {
             if greets {
@@ -149,7 +149,7 @@ impl SmtpSession {
         match answer.into_result() {
             Ok(reply) => {
                 self.authenticated = true;
-                // From now on the account pays for what its messages hold.
+                // From now on the messages' memory counts against the account.
                 (self.account, self.reservation) = (account, None);
                 match reply {
                     Some(reply) => replies.push_reply(&reply),
@@ -158,14 +158,14 @@ impl SmtpSession {
                 SessionAction::Read
             }
             Err(reply) => {
-                // The client learns why first, also from the last attempt that it is granted.
+                // The reply of the handler is sent first, even for the last permitted attempt.
                 replies.push_reply(&reply);
                 self.counts.auth_failures += u32::from(reply.severity() == Severity::Permanent);
                 if reply.code == 421 {
                     return SessionAction::Close;
                 }
                 if self.counts.auth_failures >= self.settings.limits.auth_failures_max {
-                    // RFC 5321 3.8: no connection is closed without a word.
+                    // RFC 5321 3.8: the server sends a reply before it closes a connection.
                     return self.close(replies::TOO_MANY_LOGINS, replies);
                 }
                 SessionAction::Read

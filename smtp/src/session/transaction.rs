@@ -1,8 +1,7 @@
 //! One mail transaction: MAIL, RCPT, then DATA or BDAT (RFC 5321 3.3, RFC 3030).
 //!
-//! A transaction lives from an accepted MAIL to RSET, EHLO, the end of its content, or the first thing
-//! that is wrong with its content. Nothing of it outlives a refused DATA or BDAT: what the client sends
-//! next meets a session without a transaction.
+//! A transaction lasts from an accepted MAIL to RSET, EHLO, the end of its content, or the first error in its content.
+//! A refused DATA or BDAT ends it too, so that the client's next command runs without a transaction.
 
 use std::time::Duration;
 
@@ -11,31 +10,31 @@ use mail::recipient::RecipientKind;
 use mail::reply::{Enhanced, SmtpReply};
 
 use super::{InputMode, PendingHook, SessionAction, SmtpSession};
-use crate::answers::{Hook, HookVerdict, SmtpMessage};
-use crate::budget::MessageMemory;
-use crate::command::{CommandArguments, may_send, stage};
+use crate::command::{CommandArguments, may_send, state};
+use crate::content_budget::MessageMemory;
 use crate::data::{ChunkReceiver, ContentBuffer, DotReceiver};
+use crate::handler::{Hook, HookVerdict, SmtpMessage};
 use crate::limits::OVERRUN_FACTOR;
 use crate::parameter;
 use crate::path::{self, ReversePath};
 use crate::replies::{self, ReplyBuffer};
 use crate::settings::ListenerRole;
 
-const MAIL_FORM: &str = "The form is MAIL FROM:<address> [parameters]";
-const RCPT_FORM: &str = "The form is RCPT TO:<address> [parameters]";
+const MAIL_FORM: &str = "Syntax: MAIL FROM:<address> [parameters]";
+const RCPT_FORM: &str = "Syntax: RCPT TO:<address> [parameters]";
 
-/// A message under way.
+/// The current transaction.
 #[derive(Debug)]
 pub(crate) struct MailTransaction {
     envelope: SubmissionEnvelope,
     size_bytes: Option<u64>,
     binary: bool,
     recipients: Vec<DraftRecipient>,
-    /// What BDAT brought so far.
+    /// The content of the BDAT chunks so far.
     chunks: Option<Box<ChunkedContent>>,
 }
 
-/// Content that comes in chunks.
+/// Content received in BDAT chunks.
 #[derive(Debug)]
 struct ChunkedContent {
     content: ContentBuffer,
@@ -46,14 +45,14 @@ struct ChunkedContent {
 impl MailTransaction {
     pub(super) fn state(&self) -> u8 {
         match self {
-            Self { chunks: Some(_), .. } => stage::CHUNKS,
-            Self { recipients, .. } if recipients.is_empty() => stage::MAIL,
-            _ => stage::RCPT,
+            Self { chunks: Some(_), .. } => state::CHUNKS,
+            Self { recipients, .. } if recipients.is_empty() => state::MAIL,
+            _ => state::RCPT,
         }
     }
 }
 
-/// Content on its way in by DATA.
+/// Content received after DATA.
 #[derive(Debug)]
 pub(crate) struct DataContent {
     content: ContentBuffer,
@@ -61,12 +60,12 @@ pub(crate) struct DataContent {
     began: Duration,
 }
 
-/// The chunk that is coming.
+/// The BDAT chunk that is being received.
 #[derive(Debug)]
 pub(crate) struct BdatChunk {
     left: u64,
     is_last: bool,
-    /// The chunk is read and thrown away, and this is said then.
+    /// The reply to a refused chunk, sent after the chunk was read and discarded.
     refusal: Option<&'static str>,
     began: Duration,
     size_bytes: u64,
@@ -86,7 +85,7 @@ pub(crate) fn handle_mail(
         Ok(cut) => cut,
         Err(error) => return session.refuse_reply(&error.reply(MAIL_FORM, 7), replies),
     };
-    if session.state() == stage::HELO && !cut.parameters.trim_ascii().is_empty() {
+    if session.state() == state::HELO && !cut.parameters.trim_ascii().is_empty() {
         return session.refuse(replies::PARAMETERS_NEED_EHLO, replies);
     }
     let reverse_path = match path::parse_reverse_path(cut.text, parameter::asks_smtputf8(cut.parameters)) {
@@ -103,7 +102,7 @@ pub(crate) fn handle_mail(
         let unknown = parameter::ParameterError::Unknown("REQUIRETLS".to_owned());
         return session.refuse_reply(&unknown.reply(), replies);
     }
-    // RFC 1870 6.1: before a byte of it has come.
+    // RFC 1870 6.1: checked before the content is sent.
     if parameters.size_bytes.is_some_and(|size| size > bytes_max) {
         replies.push_fixed(replies::TOO_LARGE);
         return SessionAction::Read;
@@ -163,9 +162,9 @@ pub(crate) fn handle_rcpt(
         replies.push_fixed(replies::TOO_MANY_RECIPIENTS);
         return SessionAction::Read;
     }
-    // SMTP does not say in which header field an address stands; the hall reads the header.
+    // The envelope does not show in which header field an address is; the intake reads the header.
     let recipient = DraftRecipient { address, kind: RecipientKind::Bcc, notify };
-    // A trusted host's recipients are all taken: nobody needs to be asked.
+    // A trusted host's recipients are all accepted, so there is no hook.
     if session.settings.role() != ListenerRole::Relay {
         let question = Hook::RcptTo(recipient.address.clone());
         return session.call_hook(PendingHook::RcptTo(Box::new(recipient)), question);
@@ -191,7 +190,7 @@ pub(crate) fn handle_data(
     let Some(transaction) = &session.transaction else { return session.refuse(replies::MAIL_FIRST, replies) };
     let refusal = match transaction {
         t if t.recipients.is_empty() => Some(replies::NO_RECIPIENTS),
-        // RFC 3030 3: a reply to DATA, and the transaction is over.
+        // RFC 3030 3: DATA is refused, and the transaction ends.
         t if t.binary => Some(replies::BINARY_NEEDS_BDAT),
         _ => None,
     };
@@ -201,7 +200,7 @@ pub(crate) fn handle_data(
     }
     let content = session.begin_content(size_bytes);
     if content.error().is_some() {
-        // Not counted as an error: it is not the client's.
+        // Not counted as an error, because the client did not cause it.
         (session.transaction, session.refused_data) = (None, true);
         replies.push_fixed(replies::INSUFFICIENT_MEMORY);
         return SessionAction::Read;
@@ -212,8 +211,8 @@ pub(crate) fn handle_data(
     SessionAction::Read
 }
 
-/// RFC 3030 2. The chunk follows whatever we say: a refused one is read and thrown away. When the size
-/// cannot be read, nobody knows where the next command begins, so the session ends.
+/// BDAT (RFC 3030 2). The client sends the chunk without waiting for a reply, so a refused chunk is read and discarded.
+/// If the size is invalid, the start of the next command is unknown, and the session ends.
 pub(crate) fn handle_bdat(
     session: &mut SmtpSession,
     arguments: CommandArguments<'_>,
@@ -227,9 +226,9 @@ pub(crate) fn handle_bdat(
         return session.close(replies::TOO_LARGE, replies);
     }
     let refusal = match (&session.transaction, session.state()) {
-        (_, stage::FRESH) => Some(replies::EHLO_FIRST),
+        (_, state::FRESH) => Some(replies::EHLO_FIRST),
         (None, _) => Some(may_send(session).err().unwrap_or(replies::MAIL_FIRST)),
-        (Some(_), stage::MAIL) => Some(replies::NO_RECIPIENTS),
+        (Some(_), state::MAIL) => Some(replies::NO_RECIPIENTS),
         _ => None,
     };
     let (now, declared) = (session.now, session.transaction.as_ref().and_then(|t| t.size_bytes));
@@ -248,7 +247,7 @@ pub(crate) fn handle_bdat(
     if size_bytes == 0 { session.complete_chunk(replies) } else { SessionAction::Read }
 }
 
-/// `chunk-size [SP "LAST"]`
+/// Parses `chunk-size [SP "LAST"]`.
 fn parse_bdat(text: &[u8]) -> Option<(u64, bool)> {
     let text = std::str::from_utf8(text).ok()?;
     let mut words = text.split(' ').filter(|w| !w.is_empty());
@@ -303,7 +302,7 @@ impl SmtpSession {
                 SessionAction::Read
             }
             (Ok(_), None) => self.refuse(replies::MAIL_FIRST, replies),
-            // Whoever guesses addresses is not let guess for ever.
+            // Counted as an error, so that a client cannot guess addresses without end.
             (Err(reply), _) if reply.severity() == mail::reply::Severity::Permanent => {
                 self.refuse_reply(&reply, replies)
             }
@@ -311,7 +310,7 @@ impl SmtpSession {
         }
     }
 
-    /// When the content under way began, and how much of it came; none where none has begun.
+    /// The start of the current content and its bytes received so far; `None` without content.
     pub(super) fn content_progress(&self) -> Option<(Duration, u64)> {
         let chunks = self.transaction.as_ref().and_then(|transaction| transaction.chunks.as_ref());
         match (&self.mode, chunks) {
@@ -322,7 +321,7 @@ impl SmtpSession {
         }
     }
 
-    /// Takes content, or what comes behind it.
+    /// Processes content, up to its end at most. Returns the number of bytes used.
     pub(super) fn handle_content(&mut self, bytes: &[u8], replies: &mut ReplyBuffer) -> (usize, SessionAction) {
         self.active_at = self.now;
         if let Some(reservation) = &self.reservation {
@@ -357,7 +356,7 @@ impl SmtpSession {
         }
     }
 
-    /// A chunk is there to its last byte.
+    /// Ends a chunk after its last byte.
     fn complete_chunk(&mut self, replies: &mut ReplyBuffer) -> SessionAction {
         let InputMode::BdatChunk(chunk) = std::mem::replace(&mut self.mode, InputMode::Command) else {
             return SessionAction::Read;
@@ -388,7 +387,7 @@ impl SmtpSession {
         }
     }
 
-    /// The content is complete. Whatever comes of it, the transaction is over.
+    /// Ends the content and the transaction, whatever the result.
     fn complete_content(&mut self, content: ContentBuffer, replies: &mut ReplyBuffer) -> SessionAction {
         let Some(transaction) = self.transaction.take() else {
             return self.refuse(replies::MAIL_FIRST, replies);
@@ -429,7 +428,7 @@ impl SmtpSession {
     }
 }
 
-/// Says what the answerer said; a 421 is its wish to end the session (RFC 5321 3.8).
+/// Appends the handler's reply. A 421 also ends the session (RFC 5321 3.8).
 fn push_verdict_reply(reply: &SmtpReply, replies: &mut ReplyBuffer) -> SessionAction {
     replies.push_reply(reply);
     if reply.code == 421 { SessionAction::Close } else { SessionAction::Read }

@@ -1,36 +1,36 @@
-//! A session with scripted answers and no socket: what the dialogs and the properties run.
+//! A session with scripted verdicts and without a socket, used by the dialogs and the property tests.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use mail::id::AccountId;
 use mail::reply::{Enhanced, SmtpReply};
-use smtp::answers::{Hook, HookVerdict, SessionTls, SmtpMessage};
-use smtp::budget::ContentBudget;
-use smtp::inbox::LineFramer;
+use smtp::content_budget::ContentBudget;
+use smtp::handler::{Hook, HookVerdict, SessionTls, SmtpMessage};
 use smtp::limits::SessionLimits;
+use smtp::line_framer::LineFramer;
 use smtp::replies::ReplyBuffer;
 use smtp::session::{Input, SessionAction, SmtpSession};
 use smtp::settings::{ListenerRole, SessionSettings};
 
-/// What the handshake agrees on.
+/// The result of the TLS handshake.
 pub(crate) const TLS: SessionTls = SessionTls { version: "TLSv1.3", cipher: "TLS13_AES_256_GCM_SHA384" };
-/// Room for content.
+/// Size of the content budget.
 pub(crate) const BUDGET_BYTES: usize = 1 << 20;
 
-/// A session and whoever answers it.
+/// A session and its scripted handler.
 pub(crate) struct Conversation {
     pub(crate) session: SmtpSession,
     inbox: LineFramer,
     pub(crate) replies: ReplyBuffer,
     pub(crate) budget: Arc<ContentBudget>,
-    /// Answers to give before the usual ones, by kind of question.
+    /// Replies to give instead of the usual verdicts, by kind of hook.
     pub(crate) scripted: VecDeque<(String, SmtpReply)>,
     pub(crate) taken: Vec<SmtpMessage>,
-    /// Whose login it is.
+    /// The account of a successful login.
     pub(crate) account: Option<AccountId>,
     pub(crate) closed: bool,
-    /// Replies that had to go out before the group was done.
+    /// Replies that were sent before the end of a pipelined group.
     sent: Vec<u8>,
     pub(crate) handshakes: u32,
 }
@@ -43,7 +43,7 @@ impl Conversation {
         Self::with(settings, "192.0.2.1", secured)
     }
 
-    /// A session of a listener that has others.
+    /// A session that shares the settings of a listener with others.
     pub(crate) fn with(settings: Arc<SessionSettings>, peer: &str, secured: bool) -> Self {
         let mut replies = ReplyBuffer::default();
         let (peer, budget) = (peer.parse().unwrap(), Arc::clone(settings.budget()));
@@ -65,7 +65,7 @@ impl Conversation {
         }
     }
 
-    /// The client sends bytes.
+    /// Sends bytes as the client.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         if self.closed {
             return;
@@ -86,7 +86,7 @@ impl Conversation {
         }
     }
 
-    /// Something other than bytes comes in.
+    /// Steps the session with an input other than bytes.
     pub(crate) fn step(&mut self, input: Input<'_>) {
         if self.closed {
             return;
@@ -137,7 +137,7 @@ impl Conversation {
         answer
     }
 
-    /// What was said since the last call.
+    /// Returns the replies since the last call.
     pub(crate) fn heard(&mut self) -> Vec<u8> {
         let mut heard = std::mem::take(&mut self.sent);
         heard.extend_from_slice(&self.replies.take_wire());

@@ -1,18 +1,18 @@
-//! A listener on loopback, a client of our own, and answers that remember.
+//! A listener on loopback, a test client, and a handler that records messages.
 
 #![allow(unreachable_pub, dead_code, reason = "shared by test binaries, each using a part")]
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use mail::network::IpNetwork;
+use mail::cidr::IpNetwork;
 use mail::reply::{Enhanced, SmtpReply};
-use proxy::proxies::TrustedProxies;
-use smtp::answers::{Hook, HookVerdict, SessionHandler, SmtpMessage};
-use smtp::budget::ContentBudget;
+use proxy::trusted_proxies::TrustedProxies;
+use smtp::connection_limiter::ConnectionLimiter;
+use smtp::content_budget::ContentBudget;
+use smtp::handler::{Hook, HookVerdict, SessionHandler, SmtpMessage};
 use smtp::limits::SessionLimits;
 use smtp::listener::{Listener, ListenerConfig};
-use smtp::peers::ConnectionLimiter;
 use smtp::settings::{ListenerRole, SessionSettings};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -21,11 +21,11 @@ use tokio::sync::watch;
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
-/// Says yes to `postrider` / `secret` and to everything else; remembers.
+/// Accepts the login `postrider` / `secret` and every sender, recipient and message, which it records.
 #[derive(Default)]
 pub struct Remember {
     pub taken: Mutex<Vec<SmtpMessage>>,
-    /// When set, Take waits for it, having said so.
+    /// If set, Submit notifies the first and waits for the second.
     pub hold: Option<(Notify, Notify)>,
 }
 
@@ -50,7 +50,7 @@ impl SessionHandler for Remember {
     }
 }
 
-/// A listener that serves.
+/// A listener that serves in a task.
 pub struct Server<A: SessionHandler = Remember> {
     pub address: SocketAddr,
     pub answers: Arc<A>,
@@ -61,7 +61,7 @@ pub struct Server<A: SessionHandler = Remember> {
     pub served: tokio::task::JoinHandle<bool>,
 }
 
-/// What a listener shows with this certificate.
+/// A TLS configuration with this certificate.
 pub fn shown(certificate: &rcgen::CertifiedKey<rcgen::KeyPair>) -> Arc<rustls::ServerConfig> {
     let key = rustls_pki_types::PrivateKeyDer::try_from(certificate.signing_key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -80,7 +80,7 @@ impl<A: SessionHandler> Server<A> {
         Self::behind(&[], door, answers)
     }
 
-    /// A listener that may be behind proxies in these networks.
+    /// A listener that trusts proxies in these networks.
     pub fn behind(
         proxies: &[IpNetwork],
         (role, limits, implicit_tls): (ListenerRole, SessionLimits, bool),
@@ -90,7 +90,7 @@ impl<A: SessionHandler> Server<A> {
         Self::sharing(parts, proxies, (role, limits, implicit_tls), answers)
     }
 
-    /// A listener that shares its places and its memory with others.
+    /// A listener that shares its connection limiter and content budget with others.
     pub fn sharing(
         (peers, budget): (Arc<ConnectionLimiter>, Arc<ContentBudget>),
         proxies: &[IpNetwork],
@@ -141,13 +141,12 @@ impl Server {
     }
 }
 
-/// Writes.
 pub async fn say(stream: &mut (impl AsyncWrite + Unpin), text: &str) {
     stream.write_all(text.as_bytes()).await.unwrap();
     stream.flush().await.unwrap();
 }
 
-/// Reads `count` replies; fewer when the server hangs up.
+/// Reads `count` replies, or fewer if the server closes the connection.
 pub async fn hear(stream: &mut (impl AsyncRead + Unpin), count: usize) -> String {
     let (mut heard, mut begun, mut replies) = (String::new(), 0, 0);
     while replies < count {
@@ -164,7 +163,7 @@ pub async fn hear(stream: &mut (impl AsyncRead + Unpin), count: usize) -> String
     heard
 }
 
-/// Whether the server hung up.
+/// Returns whether the server closed the connection.
 pub async fn is_closed(stream: &mut (impl AsyncRead + Unpin)) -> bool {
     matches!(stream.read(&mut [0; 16]).await, Ok(0) | Err(_))
 }

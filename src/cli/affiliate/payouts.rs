@@ -1,4 +1,4 @@
-//! `postrider admin affiliate run …`, `payout …`: drafting, approving, paying (affiliate-admin.md 4).
+//! `postrider admin affiliate run …`, `payout …`: drafting, approving and paying payout runs (affiliate-admin.md 4).
 
 use std::path::PathBuf;
 
@@ -8,95 +8,94 @@ use serde_json::{Map, Value, json};
 
 use super::{PROGRAM, PageArguments, encode_path_segment, json_object, list_path, read_text_file};
 
-/// Payout runs.
+/// Commands of `admin affiliate run`.
 #[derive(Debug, Subcommand)]
 pub enum RunCommand {
-    /// Draft a run: all that was earned and can be paid
+    /// Draft a run of all confirmed commissions that can be paid
     Draft {
-        /// Until when it was earned: ISO 8601 or Unix seconds; now
+        /// Include commissions earned until this time (ISO 8601 or Unix seconds) [default: now]
         #[arg(long, value_parser = time)]
         cutoff: Option<String>,
     },
-    /// The runs, newest first
+    /// List runs, newest first
     List {
-        /// Which page
         #[command(flatten)]
         page: PageArguments,
     },
-    /// A run with its payouts, and with who is not in it
+    /// Show a run, its payouts and skipped partners
     Show {
-        /// Its id
+        /// Run id
         id: String,
     },
-    /// Approve a run as it was seen
+    /// Approve a run, if it is unchanged
     Approve {
-        /// Its id
+        /// Run id
         id: String,
-        /// Its `rev`, as it was seen
+        /// `rev` of the run, as `run show` printed it
         #[arg(long)]
         rev: u64,
-        /// What it comes to, as it was seen: CUR=CENTS, for each currency
+        /// Total of each currency, as `run show` printed it: CUR=CENTS
         #[arg(long = "total", num_args = 1.., value_parser = total)]
         totals: Vec<(String, i64)>,
     },
     /// Cancel a run that is not approved
     Cancel {
-        /// Its id
+        /// Run id
         id: String,
     },
-    /// The files to pay by: one for each method, currency and part
+    /// Show the payment files of a run: one for each method, currency and part
     Csv {
-        /// Its id
+        /// Run id
         id: String,
-        /// Only of this method
+        /// Only this payout method
         #[arg(long)]
         method: Option<String>,
-        /// Only of this currency
+        /// Only this currency
         #[arg(long)]
         currency: Option<String>,
-        /// paypal, wise or generic; what fits the method
+        /// paypal, wise or generic [default: by method]
         #[arg(long)]
         format: Option<String>,
     },
-    /// Mark its payouts paid or failed, by the file of results of who paid them
+    /// Mark payouts paid or failed, from a results file
     Results {
-        /// Its id
+        /// Run id
         id: String,
-        /// The file, in CSV; its first line names the columns
+        /// CSV file; its first line names the columns
         file: PathBuf,
     },
 }
 
-/// Payouts.
+/// Commands of `admin affiliate payout`.
 #[derive(Debug, Subcommand)]
 pub enum PayoutCommand {
-    /// Say that a payout failed: its commissions return to the next run
+    /// Mark a payout as failed: its commissions return to the next run
     Fail {
-        /// Its id
+        /// Payout id
         id: String,
-        /// Why
+        /// Reason
         #[arg(long)]
         reason: String,
     },
 }
 
-/// A time, as the endpoint takes it.
+/// Parses a time into ISO 8601, which the endpoint accepts.
 fn time(text: &str) -> Result<String, String> {
     let at = match text.parse::<i64>() {
         Ok(seconds) => Timestamp::from_second(seconds).map_err(|error| error.to_string()),
-        Err(_) => text.parse().map_err(|_| "say a time like 2026-01-01T10:00:00Z, or Unix seconds".to_owned()),
+        Err(_) => text.parse().map_err(|_| "use a time like 2026-01-01T10:00:00Z, or Unix seconds".to_owned()),
     };
     at.map(|at| at.to_string())
 }
 
 fn total(text: &str) -> Result<(String, i64), String> {
-    let (currency, cents) = text.split_once('=').ok_or("say CUR=CENTS, like usd=5000")?;
+    let (currency, cents) = text.split_once('=').ok_or("use CUR=CENTS, like usd=5000")?;
     let cents = cents.trim().parse().map_err(|_| "the cents must be a whole number")?;
     Ok((currency.trim().to_lowercase(), cents))
 }
 
 impl RunCommand {
-    /// As [`super::AffiliateCommand::asks`].
+    /// As [`super::AffiliateCommand::to_request`].
     pub(super) fn to_request(&self) -> Result<(&'static str, String, Value), String> {
         let of = |id: &str, what: &str| format!("{PROGRAM}/payout-runs/{}{what}", encode_path_segment(id));
         Ok(match self {
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_their_endpoints() {
+    fn commands_map_to_endpoints() {
         let csv =
             RunCommand::Csv { id: "prn_1".to_owned(), method: Some("paypal".to_owned()), currency: None, format: None };
         assert_eq!(csv.to_request().unwrap().1, format!("{PROGRAM}/payout-runs/prn_1/files?method=paypal"));

@@ -1,5 +1,8 @@
-//! Adjustments: a row each under the account; keys by partner and currency while no payout has it, and by payout then;
-//! and for each line a number, what its adjustments come to, that two who write one meet in.
+//! Adjustments: one row each under the account, with an index by partner and currency while unassigned and by payout
+//! once assigned.
+//!
+//! Each commission line also has a row with the total of its adjustments. Every new adjustment checks and rewrites it,
+//! so that concurrent adjustments of one line conflict.
 
 use mail::affiliate::money::Currency;
 use mail::affiliate::payout::Adjustment;
@@ -8,18 +11,18 @@ use serde::{Deserialize as _, Serialize as _};
 
 use super::IndexValue;
 use super::listing;
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key, prefix_end};
-use crate::row::{self, stored};
 
 stored!(Adjustment);
 
-/// By what adjustments are found.
+/// Fields of the secondary index.
 #[repr(u8)]
 enum AdjustmentIndex {
-    /// What those of a line come to.
+    /// Holds the total of a line's adjustments, not an index entry.
     Line = 1,
-    /// In no payout.
+    /// Adjustments that are in no payout.
     Unassigned = 2,
     Payout = 3,
 }
@@ -47,15 +50,15 @@ fn index_ref(adjustment: &Adjustment) -> (Space, AccountId, [u8; 16]) {
     (Space::AdjustmentBy, adjustment.account, adjustment.id.to_bytes())
 }
 
-/// What the adjustments of a line come to, as it was read.
+/// The total of a line's adjustments, with the row it was read from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AdjustmentTotal {
-    /// So much.
+    /// In the currency's minor unit.
     pub amount: i64,
     seen: Option<Value>,
 }
 
-/// What the adjustments of lines come to, in their order.
+/// Reads the totals of the adjustments of several lines, in the order of `lines`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -69,37 +72,38 @@ pub async fn line_totals(
         let number = |row: &Value| std::str::from_utf8(row).ok()?.parse().ok();
         let amount = match &row {
             None => 0,
-            Some(row) => number(row).ok_or_else(|| row::damaged("a sum of adjustments"))?,
+            Some(row) => number(row).ok_or_else(|| codec::damaged("an invalid total of adjustments"))?,
         };
         Ok(AdjustmentTotal { amount, seen: row })
     };
     store.get_many(&keys).await?.into_iter().map(read).collect()
 }
 
-/// What is committed holds only while the sum is as it was read.
+/// Makes the commit conflict if the line's total has changed since it was read.
 pub fn check_total(batch: &mut Batch, (account, line): (AccountId, CommissionId), before: &AdjustmentTotal) {
     batch.check(total_key(account, line), before.seen.clone());
 }
 
-/// Writes a new adjustment; the commit conflicts when what its line's come to is no more as it was read.
+/// Writes a new adjustment and updates its line's total. The commit conflicts if the total has changed since it was
+/// read.
 pub fn create(batch: &mut Batch, adjustment: &Adjustment, before: &AdjustmentTotal) {
     let (account, line) = (adjustment.account, adjustment.line);
     check_total(batch, (account, line), before);
     let sum = before.amount.saturating_add(adjustment.amount);
     batch.put(total_key(account, line), sum.to_string().into_bytes());
     listing::update_index(batch, index_ref(adjustment), &[], &index_values(adjustment));
-    batch.put(key_of(account, adjustment.id), row::encode(adjustment));
+    batch.put(key_of(account, adjustment.id), codec::encode(adjustment));
 }
 
-/// Puts an adjustment that was read as `before` into a payout, or takes it out; the commit conflicts when it is no more
-/// like that.
+/// Assigns an adjustment that was read as `before` to a payout, or removes it from one. The commit conflicts if the
+/// stored row has changed since.
 pub fn update(batch: &mut Batch, before: &Adjustment, after: &Adjustment) {
-    batch.check(key_of(before.account, before.id), Some(row::encode(before)));
+    batch.check(key_of(before.account, before.id), Some(codec::encode(before)));
     listing::update_index(batch, index_ref(before), &index_values(before), &index_values(after));
-    batch.put(key_of(after.account, after.id), row::encode(after));
+    batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// The adjustments of a payout, at most `limit`.
+/// Lists the adjustments of a payout, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -113,7 +117,8 @@ pub async fn list_by_payout(
     load_rows(store, account, rows).await
 }
 
-/// The adjustments in no payout of these partners and currencies and all between, at most `limit`, in their order.
+/// Lists unassigned adjustments from the first to the last of a range of partners and currencies, in key order, at most
+/// `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -135,5 +140,5 @@ async fn load_rows(store: &Store, account: AccountId, found: Vec<(Key, Value)>) 
     let id = |(row_key, _): &(Key, Value)| row_key.last_chunk::<16>().copied().map(AdjustmentId::from_bytes);
     let keys: Vec<Key> = found.iter().filter_map(id).map(|id| key_of(account, id)).collect();
     let rows = store.get_many(&keys).await?;
-    rows.into_iter().flatten().map(|row| row::decode(&row)).collect()
+    rows.into_iter().flatten().map(|row| codec::decode(&row)).collect()
 }

@@ -1,7 +1,7 @@
-//! Back-fills: a row each under the account, and a row for the one that goes on, in a partition.
+//! Backfills: one row each under the account, and one row in a partition while an account's backfill is running.
 //!
 //! ```text
-//! Backfill     · account · id         ─►  the back-fill
+//! Backfill     · account · id         ─►  the backfill
 //! BackfillOpen · partition · account  ─►  its id
 //! ```
 
@@ -12,12 +12,12 @@ use mail::affiliate::backfill::{Backfill, BackfillStatus};
 use mail::id::{AccountId, BackfillId};
 use serde::{Deserialize as _, Serialize as _};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key, prefix_end, successor};
-use crate::row::{self, stored};
 use crate::task::PARTITIONS;
 
-/// Rows read at once.
+/// Page size of a scan.
 const PAGE_ROWS: usize = 100;
 
 stored!(Backfill as Backfill);
@@ -31,32 +31,32 @@ fn open_key(account: AccountId) -> Key {
     key(Space::BackfillOpen).u16(u16::from(last) % PARTITIONS).account(account).build()
 }
 
-/// Writes a new one; the commit conflicts while another one goes on.
+/// Writes a new backfill. The commit conflicts if the account has one that is running.
 pub fn create(batch: &mut Batch, new: &Backfill) {
     batch.check(open_key(new.account), None);
     batch.put(open_key(new.account), new.id.to_string().into_bytes());
-    batch.put(key_of(new.account, new.id), row::encode(new));
+    batch.put(key_of(new.account, new.id), codec::encode(new));
 }
 
-/// Changes one that was read as `before`; the commit conflicts when it is no more like that.
+/// Updates a backfill that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &Backfill, after: &Backfill) {
     let at = key_of(before.account, before.id);
-    batch.check(at.clone(), Some(row::encode(before)));
-    batch.put(at, row::encode(after));
+    batch.check(at.clone(), Some(codec::encode(before)));
+    batch.put(at, codec::encode(after));
     if after.status != BackfillStatus::Running {
         batch.delete(open_key(before.account));
     }
 }
 
-/// A back-fill.
+/// Reads a backfill.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: BackfillId) -> Result<Option<Backfill>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// Those of these partitions that go on, at most `limit`.
+/// Lists the running backfills of these partitions, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -69,16 +69,16 @@ pub async fn list_running(
     let end = prefix_end(&key(Space::BackfillOpen).u16(*partitions.end()).build());
     let mut found = Vec::new();
     for (row_key, row) in store.scan(start..end, ScanOrder::Ascending, limit).await? {
-        let mut reader = KeyReader::new(Space::BackfillOpen, &row_key).map_err(row::damaged)?;
-        let account = reader.u16().and_then(|_| reader.account()).map_err(row::damaged)?;
+        let mut reader = KeyReader::new(Space::BackfillOpen, &row_key).map_err(codec::damaged)?;
+        let account = reader.u16().and_then(|_| reader.account()).map_err(codec::damaged)?;
         let id = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
-        let id = id.ok_or_else(|| row::damaged("a back-fill's id"))?;
+        let id = id.ok_or_else(|| codec::damaged("an invalid backfill id"))?;
         found.extend(get(store, account, id).await?);
     }
     Ok(found)
 }
 
-/// When the first of an account's back-fills was asked for of which nobody is told what it writes.
+/// Creation time of the account's first silent backfill, that is, one whose changes emit no events.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -87,7 +87,7 @@ pub async fn silent_since(store: &Store, account: AccountId) -> Result<Option<Ti
     loop {
         let rows = store.scan(range.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
         for (_, row) in &rows {
-            let found: Backfill = row::decode(row)?;
+            let found: Backfill = codec::decode(row)?;
             if found.silent {
                 return Ok(Some(found.created_at));
             }

@@ -1,4 +1,5 @@
-//! What partners have: exact sums by currency ([`super::sums`]), which each line changes in the commit that writes it.
+//! Partner balances: exact sums by currency ([`super::sums`]). Each commission line updates them in the commit that
+//! writes it.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +12,11 @@ use super::sums::{self, FoldedSums};
 use crate::engine::Batch;
 use crate::key::Space;
 
-/// What a partner has, by currency.
+/// A partner's balance by currency.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Balances(pub BTreeMap<Currency, Balance>);
 
-/// What a line does to the sums: to these it adds so much.
+/// The amounts that one commission line adds to the balance.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BalanceChange(Vec<(Currency, BalancePart, i64)>);
 
@@ -31,7 +32,7 @@ impl FoldedSums for Balances {
     }
 }
 
-/// A line is other than it was; nothing before it was written.
+/// Records the balance change of a commission line. `before` is `None` for a new line.
 pub(super) fn record_change(batch: &mut Batch, before: Option<&Commission>, after: &Commission) {
     let (was, is) = (before.and_then(BalancePart::of_commission), BalancePart::of_commission(after));
     let before_amount = before.map(|line| line.amount);
@@ -45,6 +46,6 @@ pub(super) fn record_change(batch: &mut Batch, before: Option<&Commission>, afte
     if let Some(part) = is {
         change.push((after.currency, part, after.amount));
     }
-    let whose = (after.account, after.partner);
-    sums::record_change::<Balances>(batch, whose, (after.id.to_bytes(), after.rev), BalanceChange(change));
+    let partner_key = (after.account, after.partner);
+    sums::record_change::<Balances>(batch, partner_key, (after.id.to_bytes(), after.rev), BalanceChange(change));
 }

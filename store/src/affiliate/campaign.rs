@@ -1,17 +1,17 @@
-//! Campaigns: a row each under the account, and a key by name that only one of them can hold.
+//! Campaigns: one row each under the account, and a unique key by name.
 //!
-//! Which one is the default stands in the program's row, so that there is never more than one.
+//! The program's row names the default campaign, so that there is never more than one.
 
 use jiff::Timestamp;
 use mail::affiliate::campaign::{Campaign, CommissionTerms, Visibility};
 use mail::id::{AccountId, CampaignId};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
-/// Campaigns of a program: a list of them is not paged.
+/// Maximum number of campaigns of a program; their list is not paged.
 pub const CAMPAIGNS_MAX: usize = 200;
 
 #[derive(Serialize, Deserialize)]
@@ -39,7 +39,7 @@ fn key_by_name(account: AccountId, name: &str) -> Key {
     key(Space::CampaignByName).account(account).text(&name.to_lowercase()).build()
 }
 
-/// Whether a conflict was about a campaign's name.
+/// Returns whether the conflicting key is a campaign's name.
 #[must_use]
 pub fn is_name_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::CampaignByName as u8))
@@ -51,14 +51,14 @@ fn reserve_name(batch: &mut Batch, campaign: &Campaign) {
     batch.put(by, campaign.id.to_string().into_bytes());
 }
 
-/// Writes a new campaign; the commit conflicts when its name is taken.
+/// Writes a new campaign. The commit conflicts if its name is taken.
 pub fn create(batch: &mut Batch, campaign: &Campaign) {
     reserve_name(batch, campaign);
-    batch.put(key_of(campaign.account, campaign.id), row::encode(campaign));
+    batch.put(key_of(campaign.account, campaign.id), codec::encode(campaign));
 }
 
-/// Changes a campaign that was read as `before`; the commit conflicts when it is no more like that, or its new name is
-/// taken.
+/// Updates a campaign that was read as `before`. The commit conflicts if the stored row has changed since, or if its
+/// new name is taken.
 pub fn update(batch: &mut Batch, before: &Campaign, after: &Campaign) {
     check_unchanged(batch, before);
     let (old, new) = (key_by_name(before.account, &before.name), key_by_name(after.account, &after.name));
@@ -66,23 +66,23 @@ pub fn update(batch: &mut Batch, before: &Campaign, after: &Campaign) {
         batch.delete(old);
         reserve_name(batch, after);
     }
-    batch.put(key_of(after.account, after.id), row::encode(after));
+    batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// What is committed holds only while the campaign is as it was read.
+/// Makes the commit conflict if the campaign has changed since it was read.
 pub fn check_unchanged(batch: &mut Batch, campaign: &Campaign) {
-    batch.check(key_of(campaign.account, campaign.id), Some(row::encode(campaign)));
+    batch.check(key_of(campaign.account, campaign.id), Some(codec::encode(campaign)));
 }
 
-/// A campaign.
+/// Reads a campaign.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: CampaignId) -> Result<Option<Campaign>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// A campaign by its name, whatever the case.
+/// Finds a campaign by its name, case-insensitively.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -90,17 +90,17 @@ pub async fn find_by_name(store: &Store, account: AccountId, name: &str) -> Resu
     let Some(row) = store.get(&key_by_name(account, name)).await? else { return Ok(None) };
     match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
         Some(id) => get(store, account, id).await,
-        None => Err(row::damaged("a campaign's id")),
+        None => Err(codec::damaged("an invalid campaign id")),
     }
 }
 
-/// All campaigns of an account, newest first.
+/// Lists all campaigns of an account, newest first.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn list(store: &Store, account: AccountId) -> Result<Vec<Campaign>, ReadError> {
     let range = key(Space::Campaign).account(account).range();
-    // Two that are made at the same time are one too many at most.
+    // Concurrent creations can exceed the maximum by a few, so read beyond it.
     let rows = store.scan(range, ScanOrder::Descending, 2 * CAMPAIGNS_MAX).await?;
-    rows.iter().map(|(_, row)| row::decode(row)).collect()
+    rows.iter().map(|(_, row)| codec::decode(row)).collect()
 }

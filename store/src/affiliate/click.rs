@@ -1,7 +1,7 @@
-//! Clicks that have not been counted yet: a row each, which nobody else writes, in a partition of the node that took it.
+//! Clicks that are not counted yet: one row each, in a partition of the node that received the click.
 //!
-//! Who counts them takes them away in the commit that adds them to what is counted ([`super::click_count`]), and checks
-//! there that they are still there: so each is counted once.
+//! The counting job deletes the rows in the commit that adds them to the totals ([`super::click_count`]), and checks
+//! there that they still exist. Each click is therefore counted exactly once.
 
 use std::ops::RangeInclusive;
 
@@ -9,22 +9,17 @@ use jiff::Timestamp;
 use mail::id::{AccountId, PartnerId, PartnerLinkId};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key, prefix_end};
-use crate::row::{self, stored};
 
-/// A click on a partner's link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkClick {
-    /// Whose program it is of.
     pub account: AccountId,
-    /// Whose link it is.
     pub partner: PartnerId,
-    /// The link.
     pub link: PartnerLinkId,
-    /// The partner's own tag.
+    /// The sub-id that the partner added to the link.
     pub sub_id: Option<String>,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -40,29 +35,28 @@ struct LinkClickRow {
 }
 stored!(LinkClick as LinkClickRow);
 
-/// A click that is to be counted.
+/// A stored click that is not counted yet.
 #[derive(Debug, Clone)]
 pub struct PendingClick {
     key: Key,
     seen: Value,
-    /// The click.
     pub click: LinkClick,
 }
 
 impl PendingClick {
-    /// It is counted; the commit conflicts when it was before.
+    /// Deletes the row of a counted click. The commit conflicts if it was counted before.
     pub fn remove(&self, batch: &mut Batch) {
         batch.check(self.key.clone(), Some(self.seen.clone()));
         batch.delete(self.key.clone());
     }
 }
 
-/// Puts a click down; the id is its own.
+/// Writes a click. `id` must be unique in the partition.
 pub fn enqueue(batch: &mut Batch, partition: u16, id: [u8; 16], click: &LinkClick) {
-    batch.put_fresh(key(Space::Click).u16(partition).id(id).build(), row::encode(click));
+    batch.put_fresh(key(Space::Click).u16(partition).id(id).build(), codec::encode(click));
 }
 
-/// Clicks in these partitions that are not counted, at most `limit`.
+/// Lists uncounted clicks in these partitions, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -74,6 +68,6 @@ pub async fn list_pending(
     let start = key(Space::Click).u16(*partitions.start()).build();
     let end = prefix_end(&key(Space::Click).u16(*partitions.end()).build());
     let rows = store.scan(start..end, ScanOrder::Ascending, limit).await?;
-    let read = |(key, seen): (Key, Value)| Ok(PendingClick { click: row::decode(&seen)?, key, seen });
+    let read = |(key, seen): (Key, Value)| Ok(PendingClick { click: codec::decode(&seen)?, key, seen });
     rows.into_iter().map(read).collect()
 }

@@ -1,13 +1,13 @@
-//! Clicks on partners' links, counted: all of a link, and by the day, link and the partner's own tag.
+//! Click counts of partner links: the total of a link, and by day, link and sub-id.
 //!
 //! ```text
-//! ClickCount · account · 1 · partner · link                  ─►  how many there ever were
-//! ClickCount · account · 2 · partner · day · link · tag      ─►  how many on a day
-//! ClickCount · account · 3 · day                             ─►  all of the program's on a day
+//! ClickCount · account · 1 · partner · link                  ─►  total of the link
+//! ClickCount · account · 2 · partner · day · link · tag      ─►  count of the day
+//! ClickCount · account · 3 · day                             ─►  count of the whole program on the day
 //! ```
 //!
-//! They are added to when clicks are counted ([`super::click`]), many in one commit. Tags are what somebody outside says:
-//! of a partner's day so many are counted apart ([`TAGS_MAX`]), the rest as [`OTHER`].
+//! The counting job ([`super::click`]) adds many clicks in one commit. Sub-ids are chosen by outsiders, so only
+//! [`TAGS_MAX`] of a partner's are counted separately per day; the rest are counted as [`OTHER`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -16,31 +16,29 @@ use mail::id::{AccountId, PartnerId, PartnerLinkId};
 use mail::metric::Hour;
 
 use super::click::LinkClick;
+use crate::codec;
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key, successor};
-use crate::row;
 
-/// Links with tags that are counted apart on a day of a partner.
+/// Maximum number of pairs of link and sub-id that are counted separately for a partner and day.
 pub const TAGS_MAX: usize = 500;
-/// All the others.
+/// The sub-id under which clicks beyond [`TAGS_MAX`] are counted.
 pub const OTHER: &str = "(other)";
-/// Rows of a report.
+/// Maximum number of rows of a report.
 pub const ROWS_MAX: usize = 10_000;
 
 const OF_LINK: u8 = 1;
 const OF_DAY: u8 = 2;
 const OF_PROGRAM: u8 = 3;
 
-/// Clicks of a day, by one link with one tag.
+/// Clicks on one link with one sub-id on one day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DailyLinkClicks {
-    /// The day: its first hour.
+    /// First hour of the day.
     pub day: Hour,
-    /// The link.
     pub link: PartnerLinkId,
-    /// The partner's tag; empty without one.
+    /// The sub-id; empty if the link had none.
     pub sub_id: String,
-    /// How many.
     pub clicks: u64,
 }
 
@@ -58,10 +56,10 @@ fn program_prefix(account: AccountId) -> KeyBuilder {
 
 fn parse_count(row: &Value) -> Result<u64, ReadError> {
     let number = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
-    number.ok_or_else(|| row::damaged("a number of clicks"))
+    number.ok_or_else(|| codec::damaged("an invalid click count"))
 }
 
-/// Adds clicks; the commit conflicts when a number was changed meanwhile.
+/// Adds clicks to the counts. The commit conflicts if a count has changed since it was read.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -76,13 +74,13 @@ pub async fn add_clicks<'a>(
         let (account, partner, day) = (click.account, click.partner, Hour::containing(click.at).day());
         *sums.entry(link_prefix(account, partner).id(click.link.to_bytes()).build()).or_default() += 1;
         *sums.entry(program_prefix(account).i64(day.0).build()).or_default() += 1;
-        let of = days.entry(day_prefix(account, partner).i64(day.0).build()).or_default();
-        *of.entry((click.link, click.sub_id.as_deref().unwrap_or_default())).or_default() += 1;
+        let day_counts = days.entry(day_prefix(account, partner).i64(day.0).build()).or_default();
+        *day_counts.entry((click.link, click.sub_id.as_deref().unwrap_or_default())).or_default() += 1;
     }
     for (day, tags) in days {
         let row_of = |(link, tag): (PartnerLinkId, &str)| {
             let rest = key(Space::ClickCount).id(link.to_bytes()).text(tag).build();
-            // Behind the day stands the rest of the key, without the space that it was built with.
+            // Append the rest of the key to the day's prefix, without the space byte that the builder wrote.
             Key::from([&day[..], rest.get(1..).unwrap_or_default()].concat())
         };
         let beyond = tags_over_limit(store, &day, tags.keys().map(|tag| (*tag, row_of(*tag)))).await?;
@@ -100,7 +98,7 @@ pub async fn add_clicks<'a>(
     Ok(())
 }
 
-/// The tags of a day for which there is no room any more.
+/// Returns the sub-ids of a day that are beyond [`TAGS_MAX`].
 async fn tags_over_limit<'a>(
     store: &Store,
     day: &Key,
@@ -113,11 +111,11 @@ async fn tags_over_limit<'a>(
         return Ok(BTreeSet::new());
     }
     let range = crate::key::prefix_range(day);
-    let there = store.scan(range, ScanOrder::Ascending, TAGS_MAX).await?.len();
-    Ok(new.into_iter().skip(TAGS_MAX - there).filter(|(_, tag)| !tag.is_empty()).collect())
+    let existing = store.scan(range, ScanOrder::Ascending, TAGS_MAX).await?.len();
+    Ok(new.into_iter().skip(TAGS_MAX - existing).filter(|(_, tag)| !tag.is_empty()).collect())
 }
 
-/// How many clicks a partner's links ever had.
+/// Reads the total clicks of a partner's links, in the order of `links`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -131,7 +129,7 @@ pub async fn link_totals(
     rows.iter().map(|row| Ok(row.as_ref().map(parse_count).transpose()?.unwrap_or(0))).collect()
 }
 
-/// A partner's clicks on some days, the oldest first, at most [`ROWS_MAX`] rows.
+/// Lists a partner's clicks of a range of days, oldest first, at most [`ROWS_MAX`] rows.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -140,8 +138,8 @@ pub async fn daily_clicks(
     (account, partner): (AccountId, PartnerId),
     days: Range<Hour>,
 ) -> Result<Vec<DailyLinkClicks>, ReadError> {
-    let of = || day_prefix(account, partner);
-    let range = of().i64(days.start.0).build()..of().i64(days.end.0).build();
+    let prefix = || day_prefix(account, partner);
+    let range = prefix().i64(days.start.0).build()..prefix().i64(days.end.0).build();
     let rows = store.scan(range, ScanOrder::Ascending, ROWS_MAX).await?;
     let read = |(at, row): &(Key, Value)| {
         let mut reader = KeyReader::new(Space::ClickCount, at)?;
@@ -152,13 +150,13 @@ pub async fn daily_clicks(
         Ok((DailyLinkClicks { day, link: PartnerLinkId::from_bytes(link), sub_id, clicks: 0 }, row.clone()))
     };
     let read = |row: &(Key, Value)| {
-        let (day, row) = read(row).map_err(|error: crate::key::KeyDecodeError| row::damaged(error))?;
+        let (day, row) = read(row).map_err(|error: crate::key::KeyDecodeError| codec::damaged(error))?;
         Ok(DailyLinkClicks { clicks: parse_count(&row)?, ..day })
     };
     rows.iter().map(read).collect()
 }
 
-/// How many clicks a program had on a day, as far as they are counted.
+/// Reads the number of a program's clicks on a day, without those still pending.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -167,8 +165,8 @@ pub async fn program_clicks_on(store: &Store, account: AccountId, day: Hour) -> 
     Ok(row.as_ref().map(parse_count).transpose()?.unwrap_or(0))
 }
 
-/// Forgets the days of an account from before one, of at most `limit` rows from a key on. Where to go on, if there may be
-/// more.
+/// Deletes an account's daily counts before `before`, scanning at most `limit` rows from a key on. Returns the key to
+/// continue from if rows may remain.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -184,12 +182,12 @@ pub async fn purge_before(
     let rows = store.scan(from.unwrap_or(whole.start)..end, ScanOrder::Ascending, limit).await?;
     let mut next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| successor(at));
     for (at, _) in rows {
-        let mut reader = KeyReader::new(Space::ClickCount, &at).map_err(row::damaged)?;
-        let kind = reader.account().and_then(|_| reader.u8()).map_err(row::damaged)?;
+        let mut reader = KeyReader::new(Space::ClickCount, &at).map_err(codec::damaged)?;
+        let kind = reader.account().and_then(|_| reader.u8()).map_err(codec::damaged)?;
         if kind == OF_DAY {
-            let partner = reader.id().map_err(row::damaged)?;
-            if reader.i64().map_err(row::damaged)? >= before.0 {
-                // Young ones follow, to the end of this partner's.
+            let partner = reader.id().map_err(codec::damaged)?;
+            if reader.i64().map_err(codec::damaged)? >= before.0 {
+                // The rest of this partner's rows are newer: continue with the next partner.
                 next = Some(day_prefix(account, PartnerId::from_bytes(partner)).range().end);
                 break;
             }

@@ -1,7 +1,6 @@
-//! Commissions: a row each under the account, keys by what they are listed by, and a key by time for each that waits for
-//! the end of its hold.
+//! Commissions: one row each under the account, index entries for lists, and a due key while a commission is held.
 //!
-//! A hold's key lies in a partition, so that the node that owns it ends the hold, and no other.
+//! A due key is in a partition, so that only the node that owns the partition ends the hold.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -14,28 +13,26 @@ use serde::{Deserialize as _, Serialize as _};
 
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
 use super::{IndexValue, balance};
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key, prefix_end, successor as key_after};
-use crate::row::{self, stored};
 use crate::task::PARTITIONS;
 
 stored!(Commission);
 
 words! {
-    /// Where a commission stands, for who asks for a list.
+    /// Status of a commission, as a list filter.
     CommissionStatus {
-        /// Waits for the end of its hold.
+        /// Held until the hold period ends.
         Pending = "pending",
-        /// Its partner's.
+        /// Confirmed, not paid yet.
         Earned = "earned",
-        /// Paid.
         Paid = "paid",
-        /// Taken back.
         Reversed = "reversed",
     }
 }
 
-/// By what commissions are listed.
+/// Fields of the secondary index.
 #[repr(u8)]
 enum CommissionIndex {
     Partner = 1,
@@ -43,7 +40,7 @@ enum CommissionIndex {
     Status = 3,
     Invoice = 4,
     Payout = 5,
-    /// Earned, and in no payout: what the next run may take.
+    /// Earned and in no payout: payable by the next run.
     Payable = 6,
     Bounty = 7,
     PartnerBounty = 8,
@@ -99,7 +96,7 @@ fn level_number(level: CommissionLevel) -> u8 {
     }
 }
 
-/// Invoices have one line of each level, and referrals one bounty (I1): this is checked by what stands at its name.
+/// Unique key: an invoice has one line of each level, and a referral has one bounty (I1).
 fn uniqueness_key(line: &Commission) -> Key {
     let start = key(Space::CommissionBy).account(line.account).u8(0);
     match line.sold_invoice() {
@@ -123,7 +120,8 @@ fn index_ref(line: &Commission) -> (Space, AccountId, [u8; 16]) {
     (Space::CommissionBy, line.account, line.id.to_bytes())
 }
 
-/// Writes a new line; the commit conflicts when there is one of the same invoice and level, or bounty of the referral.
+/// Writes a new commission line. The commit conflicts if the invoice has a line of this level, or the referral has a
+/// bounty.
 pub fn create(batch: &mut Batch, line: &Commission) {
     let name = uniqueness_key(line);
     batch.check(name.clone(), None);
@@ -133,15 +131,15 @@ pub fn create(batch: &mut Batch, line: &Commission) {
     if let Some(due) = due_key(line) {
         batch.put(due, Vec::new());
     }
-    batch.put(key_of(line.account, line.id), row::encode(line));
+    batch.put(key_of(line.account, line.id), codec::encode(line));
 }
 
-/// What is committed holds only while the line is as it was read.
+/// Makes the commit conflict if the line has changed since it was read.
 pub fn check_unchanged(batch: &mut Batch, line: &Commission) {
-    batch.check(key_of(line.account, line.id), Some(row::encode(line)));
+    batch.check(key_of(line.account, line.id), Some(codec::encode(line)));
 }
 
-/// Changes a line that was read as `before`; the commit conflicts when it is no more like that.
+/// Updates a line that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &Commission, after: &Commission) {
     check_unchanged(batch, before);
     listing::update_index(batch, index_ref(before), &index_values(before), &index_values(after));
@@ -155,19 +153,19 @@ pub fn update(batch: &mut Batch, before: &Commission, after: &Commission) {
             batch.put(new, Vec::new());
         }
     }
-    batch.put(key_of(after.account, after.id), row::encode(after));
+    batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// A line.
+/// Reads a commission line.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: CommissionId) -> Result<Option<Commission>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// The lines of an invoice: the partner's, its recruiter's, and the partner's fixed amounts in another currency, if there
-/// are any.
+/// Lists the lines of an invoice that exist: the partner's, its recruiter's, and the partner's fixed amount in another
+/// currency.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -183,7 +181,7 @@ pub async fn list_by_invoice(store: &Store, account: AccountId, invoice: &str) -
     .await
 }
 
-/// The bounty of a referral, if there is one.
+/// Finds the bounty of a referral.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -196,7 +194,7 @@ pub async fn find_bounty(
     Ok(load_by_unique_keys(store, account, &[name]).await?.into_iter().next())
 }
 
-/// How many bounties of a partner were written since a time, counted up to a bound.
+/// Counts the bounties of a partner since a time, up to `at_most`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -207,9 +205,9 @@ pub async fn count_bounties_since(
     at_most: usize,
 ) -> Result<usize, ReadError> {
     let (field, value) = by_partner_bounty(partner);
-    let of = key(Space::CommissionBy).account(account).u8(field).bytes(&value);
-    let first = of.clone().id(CommissionId::new(since, 0).to_bytes()).build();
-    let rows = store.scan(first..of.range().end, ScanOrder::Ascending, at_most).await?;
+    let prefix = key(Space::CommissionBy).account(account).u8(field).bytes(&value);
+    let first = prefix.clone().id(CommissionId::new(since, 0).to_bytes()).build();
+    let rows = store.scan(first..prefix.range().end, ScanOrder::Ascending, at_most).await?;
     Ok(rows.len())
 }
 
@@ -217,35 +215,32 @@ async fn load_by_unique_keys(store: &Store, account: AccountId, names: &[Key]) -
     let mut keys = Vec::new();
     for row in store.get_many(names).await?.into_iter().flatten() {
         let id = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
-        keys.push(key_of(account, id.ok_or_else(|| row::damaged("a line's id"))?));
+        keys.push(key_of(account, id.ok_or_else(|| codec::damaged("an invalid commission id"))?));
     }
     let rows = store.get_many(&keys).await?;
-    rows.into_iter().flatten().map(|row| row::decode(&row)).collect()
+    rows.into_iter().flatten().map(|row| codec::decode(&row)).collect()
 }
 
-/// Which commissions are listed.
+/// Filter of a commission list; all conditions must match.
 #[derive(Debug, Clone, Default)]
 pub struct CommissionFilter {
-    /// Those that stand in one of these; in any when empty.
+    /// Any of these; all statuses if empty.
     pub statuses: Vec<CommissionStatus>,
-    /// Those of this partner.
     pub partner: Option<PartnerId>,
-    /// Those of this referral.
     pub referral: Option<ReferralId>,
-    /// Those of these currencies; of any when empty.
+    /// Any of these; all currencies if empty.
     pub currencies: Vec<Currency>,
-    /// Those in this payout.
     pub payout: Option<PayoutId>,
-    /// Those made at this time or later.
+    /// Inclusive.
     pub created_after: Option<Timestamp>,
-    /// Those made before this time.
+    /// Exclusive.
     pub created_before: Option<Timestamp>,
 }
 
 impl CommissionFilter {
     fn passes(&self, line: &Commission) -> bool {
-        let stands = |status: &CommissionStatus| status.as_str() == line.status.word();
-        (self.statuses.is_empty() || self.statuses.iter().any(stands))
+        let has_status = |status: &CommissionStatus| status.as_str() == line.status.word();
+        (self.statuses.is_empty() || self.statuses.iter().any(has_status))
             && self.partner.is_none_or(|partner| line.partner == partner)
             && self.referral.is_none_or(|referral| line.referral == referral)
             && (self.currencies.is_empty() || self.currencies.contains(&line.currency))
@@ -255,7 +250,7 @@ impl CommissionFilter {
     }
 
     fn index_ranges(&self) -> Vec<IndexValue> {
-        // By what leaves the fewest.
+        // The most selective index first.
         match (self.referral, self.payout, self.partner) {
             (Some(referral), _, _) => vec![by_referral(referral)],
             (None, Some(payout), _) => vec![by_payout(payout)],
@@ -265,7 +260,7 @@ impl CommissionFilter {
     }
 }
 
-/// A page of an account's commissions.
+/// Reads a page of an account's commissions.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -280,7 +275,7 @@ pub async fn list(
     listing::list(store, &source, wanted, &|line| filter.passes(line)).await
 }
 
-/// When the next line of these partitions is to be looked at, after a time.
+/// The time after `now` at which the next held line of these partitions is due.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -294,24 +289,24 @@ pub async fn next_due(
         let mut range = key(Space::CommissionDue).u16(partition).range();
         range.start = prefix_end(&key(Space::CommissionDue).u16(partition).time(now).build());
         let Some((due_key, _)) = store.scan(range, ScanOrder::Ascending, 1).await?.pop() else { continue };
-        let mut reader = KeyReader::new(Space::CommissionDue, &due_key).map_err(row::damaged)?;
-        let at = reader.u16().and_then(|_| reader.time()).map_err(row::damaged)?;
+        let mut reader = KeyReader::new(Space::CommissionDue, &due_key).map_err(codec::damaged)?;
+        let at = reader.u16().and_then(|_| reader.time()).map_err(codec::damaged)?;
         first = Some(first.map_or(at, |first| first.min(at)));
     }
     Ok(first)
 }
 
-/// Several lines, in their order; those that there are.
+/// Reads several lines in the order of `ids`; missing ones are left out.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get_each(store: &Store, account: AccountId, ids: &[CommissionId]) -> Result<Vec<Commission>, ReadError> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
     let rows = store.get_many(&keys).await?;
-    rows.into_iter().flatten().map(|row| row::decode(&row)).collect()
+    rows.into_iter().flatten().map(|row| codec::decode(&row)).collect()
 }
 
-/// The lines in a payout, or paid by it, oldest first, after one of them, at most `limit`.
+/// Lists the lines assigned to or paid by a payout, oldest first, after one of them, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -332,14 +327,11 @@ pub async fn list_by_payout(
     get_each(store, account, &found.iter().filter_map(id).collect::<Vec<_>>()).await
 }
 
-/// Where a line stands among those that a run may take: by partner, by currency, by age.
+/// A payable line as listed in the index: ordered by partner, currency and age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PayableCommission {
-    /// Whose it is.
     pub partner: PartnerId,
-    /// Of what.
     pub currency: Currency,
-    /// The line.
     pub line: CommissionId,
 }
 
@@ -351,7 +343,7 @@ fn payable_group_prefix(account: AccountId, (partner, currency): (PartnerId, Cur
     payable_prefix(account).bytes(&[&partner.to_bytes()[..], currency.as_str().as_bytes()].concat())
 }
 
-/// Lines that are earned and in no payout, after those of a partner and a currency, at most `limit`.
+/// Lists payable lines after those of a partner and a currency, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -368,7 +360,7 @@ pub async fn list_payable(
     scan_payable(store, range, limit).await
 }
 
-/// The same of one partner and one currency, after one of its lines.
+/// Lists the payable lines of one partner and one currency, after one of them, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -388,29 +380,29 @@ pub async fn list_payable_in_group(
 
 async fn scan_payable(store: &Store, range: Range<Key>, limit: usize) -> Result<Vec<PayableCommission>, ReadError> {
     let read = |(row_key, _): (Key, Value)| {
-        let mut reader = KeyReader::new(Space::CommissionBy, &row_key).map_err(row::damaged)?;
-        reader.id().and_then(|_| reader.u8()).map_err(row::damaged)?;
-        let value = reader.bytes().map_err(row::damaged)?;
-        let line = CommissionId::from_bytes(reader.id().map_err(row::damaged)?);
-        let (partner, currency) = value.split_first_chunk::<16>().ok_or_else(|| row::damaged("a line's partner"))?;
+        let mut reader = KeyReader::new(Space::CommissionBy, &row_key).map_err(codec::damaged)?;
+        reader.id().and_then(|_| reader.u8()).map_err(codec::damaged)?;
+        let value = reader.bytes().map_err(codec::damaged)?;
+        let line = CommissionId::from_bytes(reader.id().map_err(codec::damaged)?);
+        let (partner, currency) = value
+            .split_first_chunk::<16>()
+            .ok_or_else(|| codec::damaged("an invalid partner id in an index key of a commission"))?;
         let currency = std::str::from_utf8(currency).ok().and_then(|text| text.parse().ok());
-        let currency = currency.ok_or_else(|| row::damaged("a line's currency"))?;
+        let currency = currency.ok_or_else(|| codec::damaged("an invalid currency in an index key of a commission"))?;
         Ok(PayableCommission { partner: PartnerId::from_bytes(*partner), currency, line })
     };
     store.scan(range, ScanOrder::Ascending, limit).await?.into_iter().map(read).collect()
 }
 
-/// A line that the scheduler is to look at.
+/// A line whose hold is due to be checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueCommission {
-    /// Whose program it is of.
     pub account: AccountId,
-    /// The line.
     pub line: CommissionId,
     at: Key,
 }
 
-/// Lines that are to be looked at by now, in these partitions, after one of them, at most `limit`.
+/// Lists the lines of these partitions that are due at `now`, after one of them, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -433,22 +425,22 @@ pub async fn list_due(
             continue;
         }
         for (at, _) in store.scan(start..end, ScanOrder::Ascending, limit - due.len()).await? {
-            let mut reader = KeyReader::new(Space::CommissionDue, &at).map_err(row::damaged)?;
-            reader.u16().and_then(|_| reader.time()).map_err(row::damaged)?;
-            let account = AccountId::from_bytes(reader.id().map_err(row::damaged)?);
-            let line = CommissionId::from_bytes(reader.id().map_err(row::damaged)?);
+            let mut reader = KeyReader::new(Space::CommissionDue, &at).map_err(codec::damaged)?;
+            reader.u16().and_then(|_| reader.time()).map_err(codec::damaged)?;
+            let account = AccountId::from_bytes(reader.id().map_err(codec::damaged)?);
+            let line = CommissionId::from_bytes(reader.id().map_err(codec::damaged)?);
             due.push(DueCommission { account, line, at });
         }
     }
     Ok(due)
 }
 
-/// The lines themselves; those that there are.
+/// Reads the due lines; missing ones are left out.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get_due(store: &Store, due: &[DueCommission]) -> Result<Vec<Commission>, ReadError> {
     let keys: Vec<Key> = due.iter().map(|due| key_of(due.account, due.line)).collect();
     let rows = store.get_many(&keys).await?;
-    rows.into_iter().flatten().map(|row| row::decode(&row)).collect()
+    rows.into_iter().flatten().map(|row| codec::decode(&row)).collect()
 }

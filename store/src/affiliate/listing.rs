@@ -1,45 +1,44 @@
-//! Lists, newest first, by one field or by none.
+//! Paged lists, newest first, over all rows or the rows of an index.
 //!
 //! ```text
 //! …By · account · field · value · id  ─┐
-//! …By · account · field · value · id  ─┼─► merged by id, downwards ─► rows ─► what else is asked for ─► a page
+//! …By · account · field · value · id  ─┼─► merged by id, descending ─► rows ─► remaining filters ─► a page
 //! ```
 //!
-//! A list by two values of one field reads two ranges side by side. What no range stands for is looked at row by row;
-//! a page ends after [`LOOKED_AT_MAX`] of them (more where it may hold as many), full or not, and the next one goes on there.
+//! A list by two values of one field merges two ranges. Conditions without an index are checked row by row. A page ends
+//! after [`SCANNED_MAX`] rows (more if its limit is larger), even if it is not full, and the next page continues there.
 
 use std::ops::Range;
 
 use jiff::{Span, Timestamp};
 use mail::id::{AccountId, PayoutId};
 
+use crate::codec::{self, RowCodec};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
-use crate::row::{self, RowCodec};
 
-/// Rows that one page looks at: among millions each is a read of its own, and a page is to take 20 ms at most.
+/// Maximum number of rows scanned for one page. Each may cost a read, and a page should take at most 20 ms.
 pub const SCANNED_MAX: usize = 600;
-/// Rows read at once, after the first of a page.
+/// Rows per read, after the first read of a page.
 const SCAN_ROWS: usize = 200;
 
-/// A page that is asked for: rows before this id, at most so many.
+/// Position and size of the requested page.
 #[derive(Debug, Clone, Copy)]
 pub struct ListPageRequest {
-    /// The last id of the page before.
+    /// Last id of the previous page; only smaller ids are listed.
     pub before: Option<[u8; 16]>,
-    /// Rows of a page; at least one.
+    /// Maximum number of rows; at least one.
     pub limit: usize,
-    /// Where the list ends: ids before this one are not looked at.
+    /// Lower bound of the list: smaller ids are not read.
     pub from: Option<[u8; 16]>,
 }
 
 impl ListPageRequest {
-    /// The same, of rows that were born within these times: ids are by time, so that what is out of them is not even
-    /// read.
+    /// Restricts the page to rows created within these times. Ids are ordered by time, so rows outside are not read.
     #[must_use]
     pub fn created_between(self, after: Option<Timestamp>, before: Option<Timestamp>) -> Self {
         let first_at = |time: Timestamp| PayoutId::new(time, 0).to_bytes();
-        // A time within a millisecond is after the ids of that millisecond's beginning.
+        // A time within a millisecond is later than the smallest id of that millisecond.
         let end = before.map(|time| first_at(time.checked_add(Span::new().milliseconds(1)).unwrap_or(time)));
         let sooner = |one: [u8; 16], other: [u8; 16]| one.min(other);
         let before = match (self.before, end) {
@@ -50,24 +49,22 @@ impl ListPageRequest {
     }
 }
 
-/// A page of a list.
 #[derive(Debug)]
 pub struct ListPage<T> {
-    /// The rows, newest first.
+    /// Newest first.
     pub rows: Vec<T>,
-    /// After which id the next page begins, if there may be one.
+    /// Position of the next page, if there may be one.
     pub next: Option<[u8; 16]>,
 }
 
-/// Which rows a list goes through.
+/// The index and the account that a list reads.
 pub(super) struct ListQuery {
-    /// The nouns' space.
+    /// Space of the nouns' rows.
     pub(super) rows: Space,
-    /// The space of what they are listed by.
+    /// Space of the index.
     pub(super) by: Space,
-    /// Whose they are.
     pub(super) account: AccountId,
-    /// The field and its values; all rows when there is none.
+    /// Index values to merge; empty lists all rows of the account.
     pub(super) values: Vec<super::IndexValue>,
 }
 
@@ -85,7 +82,7 @@ impl ListQuery {
         key(self.rows).account(self.account).id(id).build()
     }
 
-    /// The rows of entries: where all are gone through, these are the rows.
+    /// Loads the rows of index entries. Without an index, the entries are the rows.
     async fn load_rows(
         &self,
         store: &Store,
@@ -100,12 +97,12 @@ impl ListQuery {
     }
 }
 
-/// The id that a key ends with.
+/// The id at the end of a key.
 fn id_of(key: &Key) -> Result<[u8; 16], ReadError> {
-    key.last_chunk::<16>().copied().ok_or_else(|| row::damaged("a key that ends before its id"))
+    key.last_chunk::<16>().copied().ok_or_else(|| codec::damaged("a key without an id"))
 }
 
-/// A page of those that pass.
+/// Reads a page of the rows that pass the filter.
 pub(super) async fn list<T: RowCodec>(
     store: &Store,
     source: &ListQuery,
@@ -114,7 +111,7 @@ pub(super) async fn list<T: RowCodec>(
 ) -> Result<ListPage<T>, ReadError> {
     let mut found: Vec<T> = Vec::new();
     let (mut before, mut last) = (wanted.before, None);
-    // Where all pass, as many are the page, and one more says whether there is another.
+    // If every row passes, the first read is the page plus one row that shows whether there is another page.
     let mut at_once = SCAN_ROWS.min(wanted.limit.saturating_add(1));
     let looked_at_max = SCANNED_MAX.max(wanted.limit.saturating_add(2 * SCAN_ROWS));
     for _ in 0..looked_at_max / SCAN_ROWS {
@@ -122,9 +119,9 @@ pub(super) async fn list<T: RowCodec>(
         at_once = SCAN_ROWS;
         before = entries.last().map(|(id, _)| *id);
         for (id, row) in source.load_rows(store, entries).await? {
-            // Gone since the key that led to it was read.
+            // Deleted after its index entry was read.
             let Some(row) = row else { continue };
-            let one: T = row::decode(&row)?;
+            let one: T = codec::decode(&row)?;
             if !passes(&one) {
                 continue;
             }
@@ -141,17 +138,17 @@ pub(super) async fn list<T: RowCodec>(
     Ok(ListPage { rows: found, next: before })
 }
 
-/// An id, and what stands there.
+/// An id and the value stored at its key.
 type IndexEntry = ([u8; 16], Value);
 
-/// The next entries of all ranges, downwards, so many of each read; and whether there may be more.
+/// Reads up to `at_once` entries of each range, merges them in descending order, and returns whether there may be more.
 async fn merge_entries(
     store: &Store,
     source: &ListQuery,
     (wanted, at_once): (ListPageRequest, usize),
 ) -> Result<(Vec<IndexEntry>, bool), ReadError> {
     let mut entries: Vec<IndexEntry> = Vec::new();
-    // Below this one a range that has more may have some that were not read.
+    // A range that was read only in part may have unread entries below this id.
     let mut floor: Option<[u8; 16]> = None;
     for mut range in source.ranges() {
         let at = |id: [u8; 16]| Key::from([&range.start[..], &id].concat());
@@ -178,7 +175,7 @@ async fn merge_entries(
     Ok((entries, floor.is_some()))
 }
 
-/// Lists a row by what is new, and no more by what is not.
+/// Writes the index entries that are new and deletes those that no longer apply.
 pub(super) fn update_index(
     batch: &mut Batch,
     (space, account, id): (Space, AccountId, [u8; 16]),

@@ -1,5 +1,4 @@
-//! Partners: a row each under the account, a key by address that only one of them can hold, and keys by what they are
-//! listed by.
+//! Partners: one row each under the account, a unique key by email address, and index entries for lists.
 
 use jiff::Timestamp;
 use mail::address::Address;
@@ -12,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::IndexValue;
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "PayoutDestination")]
@@ -24,7 +23,7 @@ struct PayoutDestinationRow {
     is_able: bool,
 }
 
-/// A destination, if there is one.
+/// Serde for an optional payout destination.
 mod destination {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -95,7 +94,7 @@ struct PartnerRow {
 }
 stored!(Partner as PartnerRow);
 
-/// By what partners are listed.
+/// Fields of the secondary index.
 #[repr(u8)]
 enum PartnerIndex {
     Status = 1,
@@ -128,43 +127,44 @@ fn key_of(account: AccountId, id: PartnerId) -> Key {
     key(Space::Partner).account(account).id(id.to_bytes()).build()
 }
 
-/// Addresses that differ in nothing but case are one person's.
+/// Addresses that differ only in case belong to the same partner.
 fn key_by_email(account: AccountId, email: &Address) -> Key {
     key(Space::PartnerByEmail).account(account).text(&email.to_string().to_lowercase()).build()
 }
 
-/// Whether a conflict was about a partner's address.
+/// Returns whether the conflicting key is a partner's email address.
 #[must_use]
 pub fn is_email_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::PartnerByEmail as u8))
 }
 
-/// Writes a new partner; the commit conflicts when its address is another one's.
+/// Writes a new partner. The commit conflicts if another partner has the address.
 pub fn create(batch: &mut Batch, partner: &Partner) {
     let by = key_by_email(partner.account, &partner.email);
     batch.check(by.clone(), None);
     batch.put(by, partner.id.to_string().into_bytes());
     listing::update_index(batch, index_ref(partner), &[], &index_values(partner));
-    batch.put(key_of(partner.account, partner.id), row::encode(partner));
+    batch.put(key_of(partner.account, partner.id), codec::encode(partner));
 }
 
 fn index_ref(partner: &Partner) -> (Space, AccountId, [u8; 16]) {
     (Space::PartnerBy, partner.account, partner.id.to_bytes())
 }
 
-/// What is committed holds only while the partner is as it was read.
+/// Makes the commit conflict if the partner has changed since it was read.
 pub fn check_unchanged(batch: &mut Batch, partner: &Partner) {
-    batch.check(key_of(partner.account, partner.id), Some(row::encode(partner)));
+    batch.check(key_of(partner.account, partner.id), Some(codec::encode(partner)));
 }
 
-/// Changes a partner that was read as `before`; the commit conflicts when it is no more like that. Its address stays.
+/// Updates a partner that was read as `before`. The commit conflicts if the stored row has changed since. The address
+/// must not change.
 pub fn update(batch: &mut Batch, before: &Partner, after: &Partner) {
     check_unchanged(batch, before);
     listing::update_index(batch, index_ref(before), &index_values(before), &index_values(after));
-    batch.put(key_of(after.account, after.id), row::encode(after));
+    batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// Forgets a partner that was read as `before`; its address is free. Its links are forgotten beside it.
+/// Deletes a partner that was read as `before` and frees its address. The caller deletes its links.
 pub fn delete(batch: &mut Batch, before: &Partner) {
     check_unchanged(batch, before);
     listing::update_index(batch, index_ref(before), &index_values(before), &[]);
@@ -172,25 +172,25 @@ pub fn delete(batch: &mut Batch, before: &Partner) {
     batch.delete(key_of(before.account, before.id));
 }
 
-/// A partner.
+/// Reads a partner.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: PartnerId) -> Result<Option<Partner>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// Several partners, in their order.
+/// Reads several partners, in the order of `ids`.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get_each(store: &Store, account: AccountId, ids: &[PartnerId]) -> Result<Vec<Option<Partner>>, ReadError> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
     let rows = store.get_many(&keys).await?;
-    rows.into_iter().map(|row| row.map(|row| row::decode(&row)).transpose()).collect()
+    rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
 }
 
-/// A partner by its address, whatever the case.
+/// Finds a partner by its email address, case-insensitively.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -198,21 +198,20 @@ pub async fn find_by_email(store: &Store, account: AccountId, email: &Address) -
     let Some(row) = store.get(&key_by_email(account, email)).await? else { return Ok(None) };
     match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
         Some(id) => get(store, account, id).await,
-        None => Err(row::damaged("a partner's id")),
+        None => Err(codec::damaged("an invalid partner id")),
     }
 }
 
-/// Which partners are listed.
+/// Filter of a partner list; all conditions must match.
 #[derive(Debug, Clone, Default)]
 pub struct PartnerFilter {
-    /// Those that stand in one of these; in any when empty.
+    /// Any of these; all statuses if empty.
     pub statuses: Vec<PartnerStatus>,
-    /// Those of this campaign.
     pub campaign: Option<CampaignId>,
 }
 
 impl PartnerFilter {
-    /// Whether a partner is one of them.
+    /// Returns whether a partner matches.
     #[must_use]
     pub fn passes(&self, partner: &Partner) -> bool {
         (self.statuses.is_empty() || self.statuses.contains(&partner.status))
@@ -220,7 +219,7 @@ impl PartnerFilter {
     }
 }
 
-/// A page of an account's partners.
+/// Reads a page of an account's partners.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -238,7 +237,7 @@ pub async fn list(
     listing::list(store, &source, wanted, &|partner| filter.passes(partner)).await
 }
 
-/// How many partners a campaign has, counted up to a bound.
+/// Counts the partners of a campaign, up to `at_most`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -253,7 +252,7 @@ pub async fn count_of_campaign(
     Ok(store.scan(range, ScanOrder::Ascending, at_most).await?.len())
 }
 
-/// Partners who are paid to a destination, at most `limit`.
+/// Lists partners with this payout destination, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -270,7 +269,7 @@ pub async fn list_by_destination(
     Ok(rows.into_iter().filter_map(id).collect())
 }
 
-/// Whether another partner is paid to the same destination.
+/// Returns whether another partner has the same payout destination.
 ///
 /// # Errors
 /// The store cannot be read.

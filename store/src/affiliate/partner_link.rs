@@ -1,15 +1,16 @@
-//! Links of partners: a row each under the partner, and a key by token that only one link of a program can hold.
+//! Links of partners: one row each under the partner, and a unique key by token within the program.
 //!
-//! A token that is given up by a deleted partner stays taken for a while, so that nobody reaps what it has sown.
+//! The token of a deleted partner stays reserved for a while, so that nobody else profits from links that still
+//! circulate.
 
 use jiff::Timestamp;
 use mail::affiliate::partner::{LINKS_MAX, PartnerLink, PartnerLinkToken};
 use mail::id::{AccountId, PartnerId, PartnerLinkId};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, damaged, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
-use crate::row::{self, damaged, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "PartnerLink")]
@@ -27,7 +28,7 @@ struct PartnerLinkRow {
 }
 stored!(PartnerLink as PartnerLinkRow);
 
-/// A token as its text.
+/// Serde for a token as its text.
 mod token {
     use serde::de::Error as _;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -43,12 +44,11 @@ mod token {
     }
 }
 
-/// Who has a token.
+/// The holder of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TokenHolder {
-    /// A link.
     Link(PartnerId, PartnerLinkId),
-    /// Nobody, and nobody may take it before this time.
+    /// Reserved until this time.
     Resting(Timestamp),
 }
 
@@ -62,14 +62,14 @@ fn key_by_token(account: AccountId, token: &PartnerLinkToken) -> Key {
     key(Space::PartnerLinkByToken).account(account).text(&token.as_str().to_ascii_lowercase()).build()
 }
 
-/// A token that nobody has: what was read when it was looked for.
+/// A token that is free, with the row that was read to find out.
 #[derive(Debug, Clone)]
 pub struct FreeToken {
     token: PartnerLinkToken,
     seen: Option<Value>,
 }
 
-/// Looks whether a token is free.
+/// Checks whether a token is free at `now`; returns `None` if it is taken or reserved.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -82,7 +82,7 @@ pub async fn find_free_token(
     let seen = store.get(&key_by_token(account, token)).await?;
     let taken = match &seen {
         None => false,
-        Some(row) => match row::decode(row)? {
+        Some(row) => match codec::decode(row)? {
             TokenHolder::Link(..) => true,
             TokenHolder::Resting(until) => now < until,
         },
@@ -90,50 +90,51 @@ pub async fn find_free_token(
     Ok((!taken).then(|| FreeToken { token: token.clone(), seen }))
 }
 
-/// Whether a conflict was about a token: somebody else took it.
+/// Returns whether the conflicting key is a token, that is, a concurrent commit took it.
 #[must_use]
 pub fn is_token_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::PartnerLinkByToken as u8))
 }
 
-/// Writes a new link with a token that was free; the commit conflicts when it is so no more.
+/// Writes a new link with a free token. The commit conflicts if the token was taken since it was checked.
 pub fn create(batch: &mut Batch, link: &PartnerLink, token: FreeToken) {
     claim_token(batch, link, token);
-    batch.put(key_of(link.account, link.partner, link.id), row::encode(link));
+    batch.put(key_of(link.account, link.partner, link.id), codec::encode(link));
 }
 
 fn claim_token(batch: &mut Batch, link: &PartnerLink, token: FreeToken) {
     let by = key_by_token(link.account, &token.token);
     batch.check(by.clone(), token.seen);
-    batch.put(by, row::encode(&TokenHolder::Link(link.partner, link.id)));
+    batch.put(by, codec::encode(&TokenHolder::Link(link.partner, link.id)));
 }
 
-/// Gives a link that was read as `before` another token; visitors who bring the old one are nobody's.
+/// Updates a link that was read as `before`, with a new token if one is given. Visits with the old token are no longer
+/// attributed.
 pub fn rename(batch: &mut Batch, before: &PartnerLink, after: &PartnerLink, token: Option<FreeToken>) {
     check_unchanged(batch, before);
     if let Some(token) = token {
         batch.delete(key_by_token(before.account, &before.token));
         claim_token(batch, after, token);
     }
-    batch.put(key_of(after.account, after.partner, after.id), row::encode(after));
+    batch.put(key_of(after.account, after.partner, after.id), codec::encode(after));
 }
 
 fn check_unchanged(batch: &mut Batch, link: &PartnerLink) {
-    batch.check(key_of(link.account, link.partner, link.id), Some(row::encode(link)));
+    batch.check(key_of(link.account, link.partner, link.id), Some(codec::encode(link)));
 }
 
-/// Forgets a link that was read as `before`. With a time, its token rests until then.
+/// Deletes a link that was read as `before`. If `resting` is set, its token stays reserved until then.
 pub fn delete(batch: &mut Batch, before: &PartnerLink, resting: Option<Timestamp>) {
     check_unchanged(batch, before);
     let by = key_by_token(before.account, &before.token);
     match resting {
-        Some(until) => batch.put(by, row::encode(&TokenHolder::Resting(until))),
+        Some(until) => batch.put(by, codec::encode(&TokenHolder::Resting(until))),
         None => batch.delete(by),
     };
     batch.delete(key_of(before.account, before.partner, before.id));
 }
 
-/// A link of a partner.
+/// Reads a link of a partner.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -142,10 +143,10 @@ pub async fn get(
     account: AccountId,
     (partner, id): (PartnerId, PartnerLinkId),
 ) -> Result<Option<PartnerLink>, ReadError> {
-    store.get(&key_of(account, partner, id)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(account, partner, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// Links of partners, in the order in which they are asked for.
+/// Reads several links, in the order of `which`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -156,10 +157,10 @@ pub async fn get_each(
 ) -> Result<Vec<Option<PartnerLink>>, ReadError> {
     let keys: Vec<Key> = which.iter().map(|(partner, id)| key_of(account, *partner, *id)).collect();
     let rows = store.get_many(&keys).await?;
-    rows.into_iter().map(|row| row.map(|row| row::decode(&row)).transpose()).collect()
+    rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
 }
 
-/// The link with a token, whatever its case.
+/// Finds the link with a token, case-insensitively.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -169,22 +170,22 @@ pub async fn find_by_token(
     token: &PartnerLinkToken,
 ) -> Result<Option<PartnerLink>, ReadError> {
     let Some(row) = store.get(&key_by_token(account, token)).await? else { return Ok(None) };
-    match row::decode(&row)? {
+    match codec::decode(&row)? {
         TokenHolder::Link(partner, id) => {
             let link = get(store, account, (partner, id)).await?;
-            link.map(Some).ok_or_else(|| damaged("a token's link"))
+            link.map(Some).ok_or_else(|| damaged("a partner link token without its link"))
         }
         TokenHolder::Resting(_) => Ok(None),
     }
 }
 
-/// A partner's links, oldest first.
+/// Lists a partner's links, oldest first.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn list(store: &Store, account: AccountId, partner: PartnerId) -> Result<Vec<PartnerLink>, ReadError> {
     let range = key(Space::PartnerLink).account(account).id(partner.to_bytes()).range();
-    // Two that are made at the same time are one too many at most.
+    // Concurrent creations can exceed the maximum by a few, so read beyond it.
     let rows = store.scan(range, ScanOrder::Ascending, 2 * LINKS_MAX).await?;
-    rows.iter().map(|(_, row)| row::decode(row)).collect()
+    rows.iter().map(|(_, row)| codec::decode(row)).collect()
 }

@@ -1,5 +1,5 @@
-//! Payouts: a row each under the account, and keys by what they are listed by; and a key for each line that one was
-//! made of, which stays when a payout fails.
+//! Payouts: one row each under the account, index entries for lists, and one item per commission line with its amount.
+//! Items are retained when a payout fails.
 
 use mail::affiliate::payout::{Payout, PayoutState};
 use mail::id::{AccountId, CommissionId, PartnerId, PayoutId, PayoutRunId};
@@ -7,23 +7,23 @@ use serde::{Deserialize as _, Serialize as _};
 
 use super::IndexValue;
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key, successor as key_after};
-use crate::row::{self, stored};
 
 stored!(Payout);
 
-/// By what payouts are listed.
+/// Fields of the secondary index.
 #[repr(u8)]
 enum PayoutIndex {
     Partner = 1,
     Run = 2,
     State = 3,
-    /// By the processor's id of the transfer.
+    /// The processor's transfer id.
     Transfer = 4,
-    /// By its run, while the processor is to make it.
+    /// Open payouts that the processor pays, by run.
     ToTransfer = 5,
-    /// By its partner, while it is open.
+    /// Open payouts, by partner.
     OpenByPartner = 6,
 }
 
@@ -66,42 +66,41 @@ fn index_ref(payout: &Payout) -> (Space, AccountId, [u8; 16]) {
     (Space::PayoutBy, payout.account, payout.id.to_bytes())
 }
 
-/// Writes a new payout.
 pub fn create(batch: &mut Batch, payout: &Payout) {
     listing::update_index(batch, index_ref(payout), &[], &index_values(payout));
-    batch.put(key_of(payout.account, payout.id), row::encode(payout));
+    batch.put(key_of(payout.account, payout.id), codec::encode(payout));
 }
 
-/// What is committed holds only while the payout is as it was read.
+/// Makes the commit conflict if the payout has changed since it was read.
 pub fn check_unchanged(batch: &mut Batch, payout: &Payout) {
-    batch.check(key_of(payout.account, payout.id), Some(row::encode(payout)));
+    batch.check(key_of(payout.account, payout.id), Some(codec::encode(payout)));
 }
 
-/// Changes a payout that was read as `before`; the commit conflicts when it is no more like that.
+/// Updates a payout that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &Payout, after: &Payout) {
     check_unchanged(batch, before);
     listing::update_index(batch, index_ref(before), &index_values(before), &index_values(after));
-    batch.put(key_of(after.account, after.id), row::encode(after));
+    batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// Forgets a payout that was read as `before`; the commit conflicts when it is no more like that.
+/// Deletes a payout that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn delete(batch: &mut Batch, before: &Payout) {
     check_unchanged(batch, before);
     listing::update_index(batch, index_ref(before), &index_values(before), &[]);
     batch.delete(key_of(before.account, before.id));
 }
 
-/// A line is in a payout, with so much.
+/// Writes the item of a line, with its amount.
 pub fn put_item(batch: &mut Batch, account: AccountId, (payout, line): (PayoutId, CommissionId), amount: i64) {
     batch.put(item_key(account, payout, line), amount.to_string().into_bytes());
 }
 
-/// A line is in a payout no more, and never was.
+/// Deletes the item of a line that was removed from a payout.
 pub fn delete_item(batch: &mut Batch, account: AccountId, (payout, line): (PayoutId, CommissionId)) {
     batch.delete(item_key(account, payout, line));
 }
 
-/// What a payout was made of: its lines and their amounts, after one of them, at most `limit`.
+/// Lists the lines and amounts of which a payout was made, after one of them, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -118,20 +117,20 @@ pub async fn list_items(
     let read = |(row_key, row): (Key, Value)| {
         let id = row_key.last_chunk::<16>().copied().map(CommissionId::from_bytes);
         let amount = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
-        id.zip(amount).ok_or_else(|| row::damaged("a line of a payout"))
+        id.zip(amount).ok_or_else(|| codec::damaged("an invalid payout item"))
     };
     store.scan(range, ScanOrder::Ascending, limit).await?.into_iter().map(read).collect()
 }
 
-/// A payout.
+/// Reads a payout.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: PayoutId) -> Result<Option<Payout>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// The payout that a transfer made.
+/// Finds the payout with this transfer id.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -139,7 +138,7 @@ pub async fn find_by_transfer(store: &Store, account: AccountId, transfer: &str)
     Ok(scan_first(store, account, by_transfer(transfer), 1).await?.pop())
 }
 
-/// Open payouts of a partner, oldest first, after one of them, at most `limit`.
+/// Lists the open payouts of a partner, oldest first, after one of them, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -152,7 +151,7 @@ pub async fn list_open_by_partner(
     scan_after(store, account, (index_value(PayoutIndex::OpenByPartner, partner.to_bytes()), after), limit).await
 }
 
-/// Payouts of a run that the processor is to make, oldest first, after one of them, at most `limit`.
+/// Lists the open payouts of a run that the processor pays, oldest first, after one of them, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -165,7 +164,7 @@ pub async fn list_to_transfer(
     scan_after(store, account, (index_value(PayoutIndex::ToTransfer, run.to_bytes()), after), limit).await
 }
 
-/// Payouts of a run, oldest first, after one of them, at most `limit`.
+/// Lists the payouts of a run, oldest first, after one of them, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -178,7 +177,7 @@ pub async fn list_by_run(
     scan_after(store, account, (index_value(PayoutIndex::Run, run.to_bytes()), after), limit).await
 }
 
-/// The newest payout's id, whatever became of it.
+/// The id of the account's newest payout, in any state.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -206,21 +205,19 @@ async fn scan_after(
     let id = |(row_key, _): &(Key, Value)| row_key.last_chunk::<16>().copied().map(PayoutId::from_bytes);
     let keys: Vec<Key> = found.iter().filter_map(id).map(|id| key_of(account, id)).collect();
     let rows = store.get_many(&keys).await?;
-    rows.into_iter().flatten().map(|row| row::decode(&row)).collect()
+    rows.into_iter().flatten().map(|row| codec::decode(&row)).collect()
 }
 
-/// Which payouts are listed.
+/// Filter of a payout list; all conditions must match.
 #[derive(Debug, Clone, Default)]
 pub struct PayoutFilter {
-    /// Those of this run.
     pub run: Option<PayoutRunId>,
-    /// Those of this partner.
     pub partner: Option<PartnerId>,
-    /// Those of which one of these became; of any when empty.
+    /// Any of these; all states if empty.
     pub states: Vec<PayoutState>,
 }
 
-/// A page of an account's payouts that pass.
+/// Reads a page of an account's payouts that match the filter and `passes`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -230,7 +227,7 @@ pub async fn list(
     filter: &PayoutFilter,
     (wanted, passes): (ListPageRequest, &(dyn Fn(&Payout) -> bool + Sync)),
 ) -> Result<ListPage<Payout>, ReadError> {
-    // By what leaves the fewest.
+    // The most selective index first.
     let values = match (filter.partner, filter.run) {
         (Some(partner), _) => vec![index_value(PayoutIndex::Partner, partner.to_bytes())],
         (None, Some(run)) => vec![index_value(PayoutIndex::Run, run.to_bytes())],

@@ -1,14 +1,14 @@
-//! Payout runs: a row each under the account; a row that says which one is being drafted, so that there is one at most;
-//! and a row for each partner who is left out, and why.
+//! Payout runs: one row each under the account, and one row for each skipped partner with the reason. Another row names
+//! the open run, so that an account has at most one.
 
 use mail::affiliate::payout::{PayoutRun, SkippedPartner};
 use mail::id::{AccountId, PayoutRunId};
 use serde::{Deserialize as _, Serialize as _};
 
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key, successor as key_after};
-use crate::row::{self, stored};
 
 stored!(PayoutRun);
 
@@ -26,50 +26,50 @@ fn id_bytes(id: PayoutRunId) -> Vec<u8> {
     id.to_string().into_bytes()
 }
 
-/// Writes a new run that is being drafted; the commit conflicts when there is one.
+/// Writes a new draft run. The commit conflicts if another run is open.
 pub fn create(batch: &mut Batch, run: &PayoutRun) {
     check_open(batch, run.account, None);
     batch.put(open_key(run.account), id_bytes(run.id));
-    batch.put(key_of(run.account, run.id), row::encode(run));
+    batch.put(key_of(run.account, run.id), codec::encode(run));
 }
 
-/// What is committed holds only while the run is as it was read.
+/// Makes the commit conflict if the run has changed since it was read.
 pub fn check_unchanged(batch: &mut Batch, run: &PayoutRun) {
-    batch.check(key_of(run.account, run.id), Some(row::encode(run)));
+    batch.check(key_of(run.account, run.id), Some(codec::encode(run)));
 }
 
-/// Changes a run that was read as `before`; the commit conflicts when it is no more like that.
+/// Updates a run that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn update(batch: &mut Batch, before: &PayoutRun, after: &PayoutRun) {
     check_unchanged(batch, before);
-    batch.put(key_of(after.account, after.id), row::encode(after));
+    batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// Forgets a run that was read as `before`.
+/// Deletes a run that was read as `before`. The commit conflicts if the stored row has changed since.
 pub fn delete(batch: &mut Batch, before: &PayoutRun) {
     check_unchanged(batch, before);
     batch.delete(key_of(before.account, before.id));
 }
 
-/// The run is not the one that is drafted any more: another one may be.
+/// Marks the run as no longer open, so that another one can be drafted.
 pub fn close(batch: &mut Batch, run: &PayoutRun) {
     check_open(batch, run.account, Some(run.id));
     batch.delete(open_key(run.account));
 }
 
-/// What is committed holds only while this one is being drafted, or none is.
+/// Makes the commit conflict unless `run` is the open run, or unless none is open if `run` is `None`.
 pub fn check_open(batch: &mut Batch, account: AccountId, run: Option<PayoutRunId>) {
     batch.check(open_key(account), run.map(|run| id_bytes(run).into()));
 }
 
-/// A run.
+/// Reads a payout run.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: PayoutRunId) -> Result<Option<PayoutRun>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// Several runs, in their order.
+/// Reads several runs, in the order of `ids`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -80,10 +80,10 @@ pub async fn get_each(
 ) -> Result<Vec<Option<PayoutRun>>, ReadError> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
     let rows = store.get_many(&keys).await?;
-    rows.into_iter().map(|row| row.map(|row| row::decode(&row)).transpose()).collect()
+    rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
 }
 
-/// The run that is being drafted, waits for the owner's word, or was cancelled and is being taken apart.
+/// Finds the open run: it is being drafted, waits for the owner's approval, or was cancelled and is being dismantled.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -91,11 +91,11 @@ pub async fn find_open(store: &Store, account: AccountId) -> Result<Option<Payou
     let Some(row) = store.get(&open_key(account)).await? else { return Ok(None) };
     match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
         Some(id) => get(store, account, id).await,
-        None => Err(row::damaged("a run's id")),
+        None => Err(codec::damaged("an invalid payout run id")),
     }
 }
 
-/// A page of an account's runs that are whole.
+/// Reads a page of an account's runs whose draft is complete.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -108,7 +108,7 @@ pub async fn list(
     listing::list(store, &source, wanted, &PayoutRun::is_drafted).await
 }
 
-/// A page of all of an account's runs, whether they are whole or not.
+/// Reads a page of all of an account's runs, complete or not.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -126,17 +126,17 @@ fn skipped_key(account: AccountId, run: PayoutRunId, skipped: &SkippedPartner) -
     at.text(skipped.currency.as_str()).text(skipped.reason.as_str()).build()
 }
 
-/// A partner is not in a run.
+/// Records that a run skips a partner.
 pub fn put_skipped(batch: &mut Batch, account: AccountId, run: PayoutRunId, skipped: &SkippedPartner) {
-    batch.put(skipped_key(account, run, skipped), row::encode(skipped));
+    batch.put(skipped_key(account, run, skipped), codec::encode(skipped));
 }
 
-/// Forgets that a partner is not in a run.
+/// Deletes the record that a run skips a partner.
 pub fn delete_skipped(batch: &mut Batch, account: AccountId, run: PayoutRunId, skipped: &SkippedPartner) {
     batch.delete(skipped_key(account, run, skipped));
 }
 
-/// Partners who are not in a run, after one of them, at most `limit`.
+/// Lists the partners that a run skips, after one of them, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -151,5 +151,5 @@ pub async fn list_skipped(
         range.start = key_after(&skipped_key(account, run, after));
     }
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    rows.iter().map(|(_, row)| row::decode(row)).collect()
+    rows.iter().map(|(_, row)| codec::decode(row)).collect()
 }

@@ -1,12 +1,12 @@
-//! Links that partners enter the portal by: a row each by the hash of what the link carries, and a row for each partner
-//! and purpose that says which ones there are, so that a new one ends those before it.
+//! Portal links, by which partners sign in: one row each by the hash of the link's secret. Another row per partner and
+//! purpose lists the live links, so that a new link revokes older ones.
 //!
 //! ```text
-//! PortalLink · hash                      ─►  the link
-//! PortalLinksOf · account, partner, kind ─►  hashes and their ends
+//! PortalLink    · hash                    ─►  the link
+//! PortalLinksOf · account, partner, kind  ─►  hashes and expiry times
 //! ```
 //!
-//! There are never more than a purpose's [`Purpose::at_once`] of a partner, so that none need be swept.
+//! A partner has at most [`PortalLinkPurpose::live_links_max`] links of a purpose, so expired rows need no purge.
 
 use jiff::Timestamp;
 use mail::affiliate::portal::{PortalLink, PortalLinkPurpose, PortalLinkSecret};
@@ -14,13 +14,13 @@ use mail::credential::SecretHash;
 use mail::id::{AccountId, PartnerId};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
 stored!(PortalLink as PortalLink);
 
-/// A link, as the list of them knows it.
+/// A link as listed by partner and purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct IssuedPortalLink {
     hash: SecretHash,
@@ -41,13 +41,13 @@ fn key_of_links(account: AccountId, partner: PartnerId, purpose: &PortalLinkPurp
     key(Space::PortalLinksOf).account(account).id(partner.to_bytes()).u8(purpose.kind()).build()
 }
 
-/// Whether a conflict was about a link: it was used, or a new one was made.
+/// Returns whether the conflicting key is a portal link, that is, it was used or replaced.
 #[must_use]
 pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::PortalLink as u8))
 }
 
-/// A link that is to be made.
+/// A new link, with the links that it revokes.
 #[derive(Debug, Clone)]
 pub struct NewPortalLink {
     link: PortalLink,
@@ -57,7 +57,7 @@ pub struct NewPortalLink {
     go: Vec<IssuedPortalLink>,
 }
 
-/// Looks which links a new one ends.
+/// Reads the live links of the partner and determines which ones the new link revokes.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -68,7 +68,7 @@ pub async fn prepare(
     now: Timestamp,
 ) -> Result<NewPortalLink, ReadError> {
     let seen = store.get(&key_of_links(link.account, link.partner, &link.purpose)).await?;
-    let links: IssuedPortalLinks = seen.as_deref().map(row::decode).transpose()?.unwrap_or_default();
+    let links: IssuedPortalLinks = seen.as_deref().map(codec::decode).transpose()?.unwrap_or_default();
     let (mut stay, mut go): (Vec<IssuedPortalLink>, Vec<IssuedPortalLink>) =
         links.links.into_iter().partition(|held| now < held.expires_at);
     let too_many = (stay.len() + 1).saturating_sub(link.purpose.live_links_max());
@@ -77,37 +77,37 @@ pub async fn prepare(
 }
 
 impl NewPortalLink {
-    /// Writes it; the commit conflicts when another one was made meanwhile.
+    /// Writes the link. The commit conflicts if another link of the same purpose was created since [`prepare`].
     pub fn write(&self, batch: &mut Batch) {
         let Self { link, hash, seen, stay, go } = self;
-        let of = key_of_links(link.account, link.partner, &link.purpose);
-        batch.check(of.clone(), seen.clone());
+        let links_key = key_of_links(link.account, link.partner, &link.purpose);
+        batch.check(links_key.clone(), seen.clone());
         for old in go {
             batch.delete(key_of(&old.hash));
         }
         let new = IssuedPortalLink { hash: *hash, expires_at: link.expires_at };
         let links = stay.iter().cloned().chain([new]).collect();
-        batch.put(of, row::encode(&IssuedPortalLinks { links }));
-        batch.put(key_of(hash), row::encode(link));
+        batch.put(links_key, codec::encode(&IssuedPortalLinks { links }));
+        batch.put(key_of(hash), codec::encode(link));
     }
 }
 
-/// A link that was not used.
+/// Reads an unused link.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, secret: &PortalLinkSecret) -> Result<Option<PortalLink>, ReadError> {
-    store.get(&key_of(&secret.hash())).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(&secret.hash())).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// Uses a link up; of two who do it at once, one conflicts.
+/// Deletes a link as used. Of two concurrent uses, one conflicts.
 pub fn consume(batch: &mut Batch, secret: &PortalLinkSecret, link: &PortalLink) {
     let at = key_of(&secret.hash());
-    batch.check(at.clone(), Some(row::encode(link)));
+    batch.check(at.clone(), Some(codec::encode(link)));
     batch.delete(at);
 }
 
-/// Forgets all links of a partner.
+/// Deletes all links of a partner.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -118,7 +118,7 @@ pub async fn purge_by_partner(
 ) -> Result<(), ReadError> {
     let range = key(Space::PortalLinksOf).account(account).id(partner.to_bytes()).range();
     for (at, row) in store.scan(range, ScanOrder::Ascending, KINDS_MAX).await? {
-        for held in row::decode::<IssuedPortalLinks>(&row)?.links {
+        for held in codec::decode::<IssuedPortalLinks>(&row)?.links {
             batch.delete(key_of(&held.hash));
         }
         batch.delete(at);
@@ -126,7 +126,7 @@ pub async fn purge_by_partner(
     Ok(())
 }
 
-/// More kinds of links than there are.
+/// Upper bound on the number of link purposes.
 const KINDS_MAX: usize = 8;
 
 #[cfg(test)]
@@ -153,15 +153,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_new_link_ends_the_one_before_it() {
+    async fn a_new_link_revokes_the_previous_one() {
         let store = Store::memory();
         let first = mint(&store, PortalLinkPurpose::Login, 1, 0).await;
         let mailed = mint(&store, PortalLinkPurpose::Mailed, 9, 0).await;
         let second = mint(&store, PortalLinkPurpose::Login, 2, 1).await;
         assert_eq!(get(&store, &first).await.unwrap(), None);
         let found = get(&store, &second).await.unwrap().unwrap();
-        assert!(get(&store, &mailed).await.unwrap().is_some(), "links for something else stay");
-        // Two who mint at once: one of them begins anew.
+        assert!(get(&store, &mailed).await.unwrap().is_some(), "links of another purpose remain valid");
+        // Concurrent creation: one of the two conflicts.
         let minting = async |byte| {
             let secret = PortalLinkSecret::new([byte; 32]);
             prepare(&store, found.clone(), &secret, at(2)).await.unwrap()
@@ -174,7 +174,7 @@ mod tests {
         };
         commit(&one).await.unwrap();
         assert!(matches!(commit(&other).await, Err(CommitError::Conflict { .. })));
-        // It is used once.
+        // A link can be used once.
         let secret = PortalLinkSecret::new([3; 32]);
         for is_first in [true, false] {
             let mut batch = Batch::progress();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn mailed_links_end_the_oldest_of_too_many_and_all_go_with_their_partner() {
+    async fn mailed_links_evict_the_oldest_and_are_purged_with_their_partner() {
         let store = Store::memory();
         let mut secrets = Vec::new();
         for byte in 1..=6 {

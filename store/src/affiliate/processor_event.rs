@@ -1,4 +1,4 @@
-//! Events of the payment processor that came in: a row each by the processor's id, and by what became of them.
+//! Received events of the payment processor: one row each by the processor's id, and an index by status and time.
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -6,52 +6,50 @@ use mail::id::AccountId;
 use mail::words;
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
-use crate::row::{self, stored};
 
 words! {
-    /// What became of an event.
+    /// Result of processing an event.
     EventStatus {
-        /// All that follows from it is written.
+        /// All changes that follow from it are committed.
         Done = "done",
-        /// It could not be read or written; nothing of it is.
+        /// It could not be parsed or committed; no changes were made.
         Failed = "failed",
-        /// It is none of the program's.
+        /// It does not concern the program.
         Ignored = "ignored",
     }
 }
 
-/// An event that came in.
+/// A received event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessorEvent {
-    /// The processor's id.
     pub id: String,
-    /// Its type, in the processor's words.
+    /// The processor's event type.
     pub kind: String,
-    /// What became of it.
     pub status: EventStatus,
-    /// Why it failed, or is none of the program's.
+    /// Why it failed or was ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How often it was tried.
+    /// Number of times it was processed.
     pub attempts: u32,
-    /// When it came first.
+    /// Time of the first receipt.
     pub received_at: Timestamp,
-    /// What came, for another try; only of one that failed.
+    /// The raw event, stored only while it failed, for a retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// Whether it never came: it is what the processor was asked for.
+    /// True for an object that was fetched from the processor instead of received as an event.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_asked: bool,
 }
 
 stored!(ProcessorEvent);
 
-/// An event's row as it was read.
+/// An event with the row it was read from.
 #[derive(Debug, Clone, Default)]
 pub struct StoredProcessorEvent {
-    /// What it says; nothing when it is new.
+    /// `None` if the event is new.
     pub event: Option<ProcessorEvent>,
     row: Option<Value>,
 }
@@ -65,17 +63,17 @@ fn key_by(account: AccountId, event: &ProcessorEvent) -> Key {
     at.time(event.received_at).text(&event.id).build()
 }
 
-/// An event.
+/// Reads an event.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: &str) -> Result<StoredProcessorEvent, ReadError> {
     let row = store.get(&key_of(account, id)).await?;
-    let event = row.as_deref().map(row::decode).transpose()?;
+    let event = row.as_deref().map(codec::decode).transpose()?;
     Ok(StoredProcessorEvent { event, row })
 }
 
-/// Writes what became of an event that was looked for as `seen`; the commit conflicts when somebody else was quicker.
+/// Writes the result of an event that was read as `seen`. The commit conflicts if the row has changed since.
 pub fn put(batch: &mut Batch, account: AccountId, seen: &StoredProcessorEvent, event: &ProcessorEvent) {
     let at = key_of(account, &event.id);
     batch.check(at.clone(), seen.row.clone());
@@ -83,10 +81,10 @@ pub fn put(batch: &mut Batch, account: AccountId, seen: &StoredProcessorEvent, e
         batch.delete(key_by(account, before));
     }
     batch.put(key_by(account, event), Vec::new());
-    batch.put(at, row::encode(event));
+    batch.put(at, codec::encode(event));
 }
 
-/// Forgets an event that was looked for as `seen`, if there is one; the commit conflicts when somebody else was quicker.
+/// Deletes an event that was read as `seen`, if it exists. The commit conflicts if the row has changed since.
 pub fn delete(batch: &mut Batch, account: AccountId, seen: &StoredProcessorEvent) {
     if let Some(event) = &seen.event {
         let at = key_of(account, &event.id);
@@ -96,10 +94,10 @@ pub fn delete(batch: &mut Batch, account: AccountId, seen: &StoredProcessorEvent
     }
 }
 
-/// Where a list of events goes on: after one that came then, with this id.
+/// Position in a list of events: time of receipt and id of the last one.
 pub type ProcessorEventCursor = (Timestamp, String);
 
-/// Events that stand so, newest first, at most `limit`.
+/// Lists the events with a status, newest first, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -116,16 +114,16 @@ pub async fn list(
     }
     let mut keys = Vec::new();
     for (row_key, _) in store.scan(range, ScanOrder::Descending, limit).await? {
-        let mut reader = KeyReader::new(Space::ProcessorEventBy, &row_key).map_err(row::damaged)?;
-        reader.id().map_err(row::damaged)?;
-        reader.text().and_then(|_| reader.time()).map_err(row::damaged)?;
-        keys.push(key_of(account, &reader.text().map_err(row::damaged)?));
+        let mut reader = KeyReader::new(Space::ProcessorEventBy, &row_key).map_err(codec::damaged)?;
+        reader.id().map_err(codec::damaged)?;
+        reader.text().and_then(|_| reader.time()).map_err(codec::damaged)?;
+        keys.push(key_of(account, &reader.text().map_err(codec::damaged)?));
     }
     let rows: Vec<Option<Bytes>> = store.get_many(&keys).await?;
-    rows.into_iter().flatten().map(|row| row::decode(&row)).collect()
+    rows.into_iter().flatten().map(|row| codec::decode(&row)).collect()
 }
 
-/// How many events stand so, counted up to `limit`.
+/// Counts the events with a status, up to `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -134,7 +132,7 @@ pub async fn count(store: &Store, account: AccountId, status: EventStatus, limit
     Ok(store.scan(range, ScanOrder::Descending, limit).await?.len())
 }
 
-/// Forgets events that came before then, at most `limit`; how many they are.
+/// Deletes events received before a time, at most `limit`. Returns their number.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -149,11 +147,11 @@ pub async fn purge_before(
         let prefix = key(Space::ProcessorEventBy).account(account).text(status.as_str());
         let range = prefix.clone().range().start..prefix.time(before).build();
         for (row_key, _) in store.scan(range, ScanOrder::Ascending, limit.saturating_sub(found)).await? {
-            let mut reader = KeyReader::new(Space::ProcessorEventBy, &row_key).map_err(row::damaged)?;
-            reader.id().and_then(|_| reader.text()).and_then(|_| reader.time()).map_err(row::damaged)?;
-            // It may have been tried again since, and lie elsewhere.
+            let mut reader = KeyReader::new(Space::ProcessorEventBy, &row_key).map_err(codec::damaged)?;
+            reader.id().and_then(|_| reader.text()).and_then(|_| reader.time()).map_err(codec::damaged)?;
+            // A concurrent retry may have moved the entry to another status.
             batch.check(row_key.clone(), Some(Value::new()));
-            batch.delete(key_of(account, &reader.text().map_err(row::damaged)?));
+            batch.delete(key_of(account, &reader.text().map_err(codec::damaged)?));
             batch.delete(row_key);
             found += 1;
         }

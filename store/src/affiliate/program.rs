@@ -1,4 +1,4 @@
-//! Programs: a row under the account, and the account under the program's id and its publishable key.
+//! Affiliate programs: one row under the account, and index keys by program id, publishable key and portal host.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use mail::domain::SealedSecret;
 use mail::id::{AccountId, CampaignId, ProgramId};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, Store};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "ProgramSettings")]
@@ -59,7 +59,7 @@ struct ProcessorRow {
     livemode: Option<bool>,
 }
 
-/// A processor, if there is one.
+/// Serde for an optional payment processor.
 mod processor {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -104,22 +104,22 @@ fn key_of(account: AccountId) -> Key {
     key(Space::Program).account(account).build()
 }
 
-/// Ids and publishable keys do not meet: their prefixes differ.
+/// Program ids and publishable keys share a key space; their prefixes differ.
 fn key_by(name: &str) -> Key {
     key(Space::ProgramBy).text(name).build()
 }
 
-/// Writes an account's new program; the commit conflicts when it has one.
+/// Writes an account's new program. The commit conflicts if the account has one.
 pub fn create(batch: &mut Batch, program: &AffiliateProgram) {
     let account = program.account.to_string();
     batch.check(key_of(program.account), None);
-    batch.put(key_of(program.account), row::encode(program));
+    batch.put(key_of(program.account), codec::encode(program));
     batch.put(key_by(&program.id.to_string()), account.clone().into_bytes());
     batch.put(key_by(&program.publishable_key), account.into_bytes());
 }
 
-/// Changes a program that was read as `before`; the commit conflicts when it is no more like that, or when the host of
-/// its portal is another program's.
+/// Updates a program that was read as `before`. The commit conflicts if the stored row has changed since, or if another
+/// program has the portal host.
 pub fn update(batch: &mut Batch, before: &AffiliateProgram, after: &AffiliateProgram) {
     check_unchanged(batch, before);
     let (old, new) = (&before.settings.portal_domain, &after.settings.portal_domain);
@@ -132,34 +132,34 @@ pub fn update(batch: &mut Batch, before: &AffiliateProgram, after: &AffiliatePro
             batch.put(key_by_host(host), after.account.to_string().into_bytes());
         }
     }
-    batch.put(key_of(after.account), row::encode(after));
+    batch.put(key_of(after.account), codec::encode(after));
 }
 
-/// Names and hosts do not meet: no name has a dot.
+/// Portal hosts share the key space of ids and publishable keys, which contain no dot.
 fn key_by_host(host: &DomainName) -> Key {
     key_by(&format!("host.{}", host.as_str().to_ascii_lowercase()))
 }
 
-/// Whether a conflict was about the host of a portal: another program has it.
+/// Returns whether the conflicting key is this portal host, that is, another program has it.
 #[must_use]
 pub fn is_host_conflict(conflict: &Key, host: &DomainName) -> bool {
     *conflict == key_by_host(host)
 }
 
-/// What is committed holds only while the program is as it was read.
+/// Makes the commit conflict if the program has changed since it was read.
 pub fn check_unchanged(batch: &mut Batch, program: &AffiliateProgram) {
-    batch.check(key_of(program.account), Some(row::encode(program)));
+    batch.check(key_of(program.account), Some(codec::encode(program)));
 }
 
-/// An account's program.
+/// Reads an account's program.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId) -> Result<Option<AffiliateProgram>, ReadError> {
-    store.get(&key_of(account)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(account)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// The program of an id or of a publishable key.
+/// Finds a program by its id or its publishable key.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -167,7 +167,7 @@ pub async fn find_by_id_or_key(store: &Store, name: &str) -> Result<Option<Affil
     find_by_index_key(store, &key_by(name)).await
 }
 
-/// The program whose portal has this host.
+/// Finds the program with this portal host.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -178,6 +178,6 @@ pub async fn find_by_host(store: &Store, host: &DomainName) -> Result<Option<Aff
 async fn find_by_index_key(store: &Store, by: &Key) -> Result<Option<AffiliateProgram>, ReadError> {
     let Some(row) = store.get(by).await? else { return Ok(None) };
     let account = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
-    let Some(account) = account else { return Err(row::damaged("a program's account")) };
+    let Some(account) = account else { return Err(codec::damaged("an invalid account id of an affiliate program")) };
     get(store, account).await
 }

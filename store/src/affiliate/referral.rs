@@ -1,5 +1,5 @@
-//! Referrals: a row each under the account, keys by what they are listed by, and the claims: a key by address and one
-//! by each of the processor's customers, each of which one referral holds.
+//! Referrals: one row each under the account, index entries for lists, and claims. A claim is a unique key by email
+//! address or by processor customer; one referral holds it.
 
 use jiff::Timestamp;
 use mail::address::Address;
@@ -12,11 +12,11 @@ use mail::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
 use serde::{Deserialize, Serialize};
 
 use super::IndexValue;
-use super::brought;
 use super::listing::{self, ListPage, ListPageRequest, ListQuery};
+use super::referral_counts;
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "ReferralReview")]
@@ -28,7 +28,7 @@ struct ReviewRow {
     decided_at: Option<Timestamp>,
 }
 
-/// A review, if there is one.
+/// Serde for an optional review.
 mod review {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -57,7 +57,7 @@ struct RejectionRow {
     was: ReferralStatus,
 }
 
-/// A rejection, if there is one.
+/// Serde for an optional rejection.
 mod rejection {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -118,7 +118,7 @@ struct ReferralRow {
 }
 stored!(Referral as ReferralRow);
 
-/// By what referrals are listed.
+/// Fields of the secondary index.
 #[repr(u8)]
 enum ReferralIndex {
     Partner = 1,
@@ -154,12 +154,12 @@ fn key_of(account: AccountId, id: ReferralId) -> Key {
     key(Space::Referral).account(account).id(id.to_bytes()).build()
 }
 
-/// What a person is known by: who has it is asked and paid for nobody else's sake.
+/// An identity of the referred person. The referral that holds it is the only one that earns for that person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReferralClaim {
-    /// An address, whatever its case.
+    /// Case-insensitive.
     Email(Address),
-    /// The processor's customer.
+    /// Customer id at the processor.
     Customer(String),
 }
 
@@ -174,7 +174,8 @@ impl ReferralClaim {
 }
 
 fn claims(referral: &Referral) -> Vec<ReferralClaim> {
-    // Who is rejected holds nobody back; who was rejected by the owner keeps the person from being claimed anew.
+    // An expired referral releases its claims. One rejected by the owner retains them, so that the person cannot be
+    // claimed again.
     if referral.rejection.is_some_and(|rejection| rejection.reason == RejectReason::Expired) {
         return Vec::new();
     }
@@ -186,13 +187,13 @@ fn holder_value(id: ReferralId) -> Vec<u8> {
     id.to_string().into_bytes()
 }
 
-/// Writes a new referral; the commit conflicts when what it is known by is another one's. With `lapsed`, what that one
-/// held passes on: it is written as rejected in the same batch, after this.
+/// Writes a new referral. The commit conflicts if another referral holds one of its claims. If `lapsed` is set, the new
+/// referral takes over that one's email claim; the caller rejects it in the same batch, afterwards.
 pub fn create(batch: &mut Batch, referral: &Referral, lapsed: Option<ReferralId>) {
     for claim in claims(referral) {
         let at = claim.key(referral.account);
         let held = match (&claim, lapsed) {
-            // What lapses has no customer.
+            // A lapsed referral has no customer.
             (ReferralClaim::Email(_), Some(lapsed)) => Some(holder_value(lapsed).into()),
             _ => None,
         };
@@ -200,21 +201,21 @@ pub fn create(batch: &mut Batch, referral: &Referral, lapsed: Option<ReferralId>
         batch.put(at, holder_value(referral.id));
     }
     listing::update_index(batch, index_ref(referral), &[], &index_values(referral));
-    brought::record_change(batch, None, referral);
-    batch.put(key_of(referral.account, referral.id), row::encode(referral));
+    referral_counts::record_change(batch, None, referral);
+    batch.put(key_of(referral.account, referral.id), codec::encode(referral));
 }
 
 fn index_ref(referral: &Referral) -> (Space, AccountId, [u8; 16]) {
     (Space::ReferralBy, referral.account, referral.id.to_bytes())
 }
 
-/// What is committed holds only while the referral is as it was read.
+/// Makes the commit conflict if the referral has changed since it was read.
 pub fn check_unchanged(batch: &mut Batch, referral: &Referral) {
-    batch.check(key_of(referral.account, referral.id), Some(row::encode(referral)));
+    batch.check(key_of(referral.account, referral.id), Some(codec::encode(referral)));
 }
 
-/// Changes a referral that was read as `before`; the commit conflicts when it is no more like that, or when what it is
-/// known by from now on is another one's.
+/// Updates a referral that was read as `before`. The commit conflicts if the stored row has changed since, or if
+/// another referral holds a new claim.
 pub fn update(batch: &mut Batch, before: &Referral, after: &Referral) {
     check_unchanged(batch, before);
     let (old, new) = (claims(before), claims(after));
@@ -229,7 +230,7 @@ pub fn update(batch: &mut Batch, before: &Referral, after: &Referral) {
     update_indexed_row(batch, before, after);
 }
 
-/// Rejects a referral that has lapsed, in the batch in which [`create`] passed on what it held.
+/// Rejects a lapsed referral, in the batch in which [`create`] took over its claim.
 pub fn reject_lapsed(batch: &mut Batch, before: &Referral, after: &Referral) {
     check_unchanged(batch, before);
     update_indexed_row(batch, before, after);
@@ -237,19 +238,19 @@ pub fn reject_lapsed(batch: &mut Batch, before: &Referral, after: &Referral) {
 
 fn update_indexed_row(batch: &mut Batch, before: &Referral, after: &Referral) {
     listing::update_index(batch, index_ref(before), &index_values(before), &index_values(after));
-    brought::record_change(batch, Some(before), after);
-    batch.put(key_of(after.account, after.id), row::encode(after));
+    referral_counts::record_change(batch, Some(before), after);
+    batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// A referral.
+/// Reads a referral.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: ReferralId) -> Result<Option<Referral>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// The referral that holds a claim.
+/// Finds the referral that holds a claim.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -261,11 +262,11 @@ pub async fn find_claim_holder(
     let Some(row) = store.get(&claim.key(account)).await? else { return Ok(None) };
     match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
         Some(id) => get(store, account, id).await,
-        None => Err(row::damaged("a claim's referral")),
+        None => Err(codec::damaged("an invalid referral id in a claim")),
     }
 }
 
-/// How many referrals of a partner were made since a time, counted up to a bound.
+/// Counts the referrals of a partner that were created since a time, up to `at_most`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -276,26 +277,25 @@ pub async fn count_since(
     at_most: usize,
 ) -> Result<usize, ReadError> {
     let (field, value) = by_partner(partner);
-    let of = key(Space::ReferralBy).account(account).u8(field).bytes(&value);
-    let first = of.clone().id(ReferralId::new(since, 0).to_bytes()).build();
-    let rows = store.scan(first..of.range().end, ScanOrder::Ascending, at_most).await?;
+    let prefix = key(Space::ReferralBy).account(account).u8(field).bytes(&value);
+    let first = prefix.clone().id(ReferralId::new(since, 0).to_bytes()).build();
+    let rows = store.scan(first..prefix.range().end, ScanOrder::Ascending, at_most).await?;
     Ok(rows.len())
 }
 
-/// Which referrals are listed.
+/// Filter of a referral list; all conditions must match.
 #[derive(Debug, Clone, Default)]
 pub struct ReferralFilter {
-    /// Those that stand in one of these; in any when empty.
+    /// Any of these; all statuses if empty.
     pub statuses: Vec<ReferralStatus>,
-    /// Those that came in one of these ways; in any when empty.
+    /// Any of these; all sources if empty.
     pub sources: Vec<ReferralSource>,
-    /// Those of this partner.
     pub partner: Option<PartnerId>,
-    /// Those of this person.
+    /// Compared case-insensitively.
     pub email: Option<Address>,
-    /// Those made at this time or later.
+    /// Inclusive.
     pub created_after: Option<Timestamp>,
-    /// Those made before this time.
+    /// Exclusive.
     pub created_before: Option<Timestamp>,
 }
 
@@ -311,7 +311,7 @@ impl ReferralFilter {
     }
 
     fn index_ranges(&self) -> Vec<IndexValue> {
-        // By what leaves the fewest.
+        // The most selective index first.
         if let Some(email) = &self.email {
             return vec![by_email(email)];
         }
@@ -322,7 +322,7 @@ impl ReferralFilter {
     }
 }
 
-/// A page of an account's referrals.
+/// Reads a page of an account's referrals.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -337,7 +337,7 @@ pub async fn list(
     listing::list(store, &source, wanted, &|referral| filter.passes(referral)).await
 }
 
-/// A page of the referrals that are or were to be looked at.
+/// Reads a page of the referrals with a review in one of these statuses; in any if empty.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -347,8 +347,8 @@ pub async fn list_reviews(
     statuses: &[ReviewStatus],
     wanted: ListPageRequest,
 ) -> Result<ListPage<Referral>, ReadError> {
-    let asked = if statuses.is_empty() { ReviewStatus::ALL } else { statuses };
-    let values = asked.iter().copied().map(by_review).collect();
+    let selected = if statuses.is_empty() { ReviewStatus::ALL } else { statuses };
+    let values = selected.iter().copied().map(by_review).collect();
     let source = ListQuery { rows: Space::Referral, by: Space::ReferralBy, account, values };
     listing::list(store, &source, wanted, &|_: &Referral| true).await
 }

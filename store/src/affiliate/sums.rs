@@ -1,12 +1,13 @@
-//! Sums of a partner's that many change at once, and no row that all of them write.
+//! Folded sums: sums of a partner that many commits change concurrently without writing a common row.
 //!
 //! ```text
-//! space · account · partner · 0               ─►  the sums
-//!                           · 1 · what · rev  ─►  what a row, in this version, has added to them and taken from them
+//! space · account · partner · 0             ─►  the sums
+//!                           · 1 · id · rev  ─►  the change that this version of a row makes
 //! ```
 //!
-//! What comes or changes leaves a key of its own in the commit that does it; they lie behind the sums, so that one scan
-//! sees both as of one moment. Now and then somebody folds them into the sums: each is there when it is, and so folded once.
+//! Each change is a key of its own in the commit that makes it. Changes sort after the sums, so one scan reads both
+//! from one snapshot. A background job folds changes into the sums and deletes them in the same commit, which checks
+//! them, so each is folded exactly once.
 
 use std::future::Future;
 
@@ -14,29 +15,30 @@ use mail::id::{AccountId, PartnerId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::codec::{self, SerdeRow};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
-use crate::row::{self, SerdeRow};
 
-/// Changes that are read, and folded, at once.
+/// Maximum number of changes read and folded at once.
 const FOLDED_MAX: usize = 5_000;
 const SUMS: u8 = 0;
 const CHANGE: u8 = 1;
 
-/// A partner, and whose.
+/// Account and partner.
 pub type PartnerKey = (AccountId, PartnerId);
 
-/// Sums, and what changes them.
+/// Sums and the changes that apply to them.
 pub trait FoldedSums: Default + Serialize + DeserializeOwned + Send {
-    /// Where they are.
+    /// Key space of the sums and changes.
     const SPACE: Space;
-    /// What a row does to them.
+    /// Change made by one version of a row.
     type Change: Serialize + DeserializeOwned + Send;
 
-    /// Adds a change. Sums come out whole in the end: a change may lie before the one that it follows.
+    /// Applies a change. Changes may be applied in any order, so intermediate sums can be wrong, but final sums are
+    /// exact.
     fn add(&mut self, change: Self::Change);
 
-    /// Puts together what nobody asks for apart any more. It comes to the same.
+    /// Merges parts of the sums that are no longer needed separately. The total must not change.
     fn compact(&mut self, _: &Store, _: PartnerKey) -> impl Future<Output = Result<(), ReadError>> + Send {
         std::future::ready(Ok(()))
     }
@@ -46,41 +48,41 @@ fn sums_prefix<S: FoldedSums>((account, partner): PartnerKey, kind: u8) -> KeyBu
     key(S::SPACE).account(account).id(partner.to_bytes()).u8(kind)
 }
 
-/// A row of a partner's does this to its sums, by its id and the version that it has from now on.
+/// Records the change that a row's new version makes, by the row's id and version.
 pub(super) fn record_change<S: FoldedSums>(
     batch: &mut Batch,
-    whose: PartnerKey,
+    partner_key: PartnerKey,
     (id, rev): ([u8; 16], u64),
     change: S::Change,
 ) {
-    let at = sums_prefix::<S>(whose, CHANGE).id(id).bytes(&rev.to_be_bytes()).build();
-    batch.put_fresh(at, row::encode(&SerdeRow(change)));
+    let at = sums_prefix::<S>(partner_key, CHANGE).id(id).bytes(&rev.to_be_bytes()).build();
+    batch.put_fresh(at, codec::encode(&SerdeRow(change)));
 }
 
-/// Sums as they were read.
+/// Sums with the rows they were read from.
 #[derive(Debug)]
 pub struct StoredSums<S> {
-    /// The sums.
+    /// The sums including the changes that were read.
     pub sums: S,
-    /// There may be changes that were not read.
+    /// True if there may be changes that were not read.
     pub more: bool,
     seen: Option<Value>,
     changes: Vec<(Key, Value)>,
 }
 
 impl<S: FoldedSums> StoredSums<S> {
-    /// How many changes lie beside the sums.
+    /// Number of changes not folded yet.
     #[must_use]
     pub fn changes(&self) -> usize {
         self.changes.len()
     }
 
-    /// Makes the changes that were read part of the sums; the commit conflicts when somebody else did.
-    pub fn fold(self, batch: &mut Batch, whose: PartnerKey) -> S {
-        let sums = sums_prefix::<S>(whose, SUMS).build();
+    /// Writes the sums and deletes the changes that were read. The commit conflicts if another fold did so first.
+    pub fn fold(self, batch: &mut Batch, partner_key: PartnerKey) -> S {
+        let sums = sums_prefix::<S>(partner_key, SUMS).build();
         batch.check(sums.clone(), self.seen);
         let row = SerdeRow(self.sums);
-        batch.put(sums, row::encode(&row));
+        batch.put(sums, codec::encode(&row));
         for (change, seen) in self.changes {
             batch.check(change.clone(), Some(seen));
             batch.delete(change);
@@ -89,27 +91,27 @@ impl<S: FoldedSums> StoredSums<S> {
     }
 }
 
-/// The sums of a partner.
+/// Reads a partner's sums with up to [`FOLDED_MAX`] rows.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn read<S: FoldedSums>(store: &Store, whose: PartnerKey) -> Result<StoredSums<S>, ReadError> {
-    let range = sums_prefix::<S>(whose, SUMS).build()..sums_prefix::<S>(whose, CHANGE).range().end;
+pub async fn read<S: FoldedSums>(store: &Store, partner_key: PartnerKey) -> Result<StoredSums<S>, ReadError> {
+    let range = sums_prefix::<S>(partner_key, SUMS).build()..sums_prefix::<S>(partner_key, CHANGE).range().end;
     let rows = store.scan(range, ScanOrder::Ascending, FOLDED_MAX).await?;
     let more = rows.len() == FOLDED_MAX;
-    let mut kept = StoredSums { sums: S::default(), more, seen: None, changes: Vec::new() };
+    let mut stored = StoredSums { sums: S::default(), more, seen: None, changes: Vec::new() };
     for (row_key, value) in rows {
-        let mut reader = KeyReader::new(S::SPACE, &row_key).map_err(row::damaged)?;
-        reader.account().and_then(|_| reader.id()).map_err(row::damaged)?;
-        if reader.u8().map_err(row::damaged)? == SUMS {
-            kept.sums = row::decode::<SerdeRow<S>>(&value)?.0;
-            kept.seen = Some(value);
+        let mut reader = KeyReader::new(S::SPACE, &row_key).map_err(codec::damaged)?;
+        reader.account().and_then(|_| reader.id()).map_err(codec::damaged)?;
+        if reader.u8().map_err(codec::damaged)? == SUMS {
+            stored.sums = codec::decode::<SerdeRow<S>>(&value)?.0;
+            stored.seen = Some(value);
             continue;
         }
-        kept.sums.add(row::decode::<SerdeRow<S::Change>>(&value)?.0);
-        kept.changes.push((row_key, value));
+        stored.sums.add(codec::decode::<SerdeRow<S::Change>>(&value)?.0);
+        stored.changes.push((row_key, value));
     }
-    // Afterwards: what is known by now of what the changes are about was known when they were made.
-    kept.sums.compact(store, whose).await?;
-    Ok(kept)
+    // Compact after reading the changes: every link that they name was created before them and is visible now.
+    stored.sums.compact(store, partner_key).await?;
+    Ok(stored)
 }

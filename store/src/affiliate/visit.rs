@@ -1,10 +1,10 @@
-//! Visits by partners' links: a row each, which visit of a visitor stands, which of a person, and when each is forgotten.
+//! Visits by partner links: one row each, the current visit of a visitor or person, and an index by expiry.
 //!
 //! ```text
 //! Visit    · account · visit            ─►  the visit
-//! VisitBy  · account · 1 · visitor      ─►  the visit that stands
-//! VisitBy  · account · 2 · address      ─►  the visit of whom a page has named
-//! VisitEnd · account · time · visit     ─►  nothing
+//! VisitBy  · account · 1 · visitor      ─►  the current visit
+//! VisitBy  · account · 2 · address      ─►  the current visit of an identified person
+//! VisitEnd · account · time · visit     ─►  (empty)
 //! ```
 
 use std::net::IpAddr;
@@ -16,9 +16,9 @@ use mail::affiliate::visit::PartnerVisit;
 use mail::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::{self, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key, successor};
-use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "PartnerVisit")]
@@ -44,12 +44,12 @@ struct AffiliateVisitRow {
 }
 stored!(PartnerVisit as AffiliateVisitRow);
 
-/// Whose visit it is.
+/// Identity of a visitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VisitorIdentity {
-    /// A visitor's, by the number in the browser's cookie.
+    /// The id in the browser's cookie.
     Visitor(String),
-    /// A person's, whatever the case of the address.
+    /// Case-insensitive.
     Person(Address),
 }
 
@@ -63,10 +63,10 @@ impl VisitorIdentity {
     }
 }
 
-/// What was found of somebody: the visit that stands, and what the row said.
+/// The current visit of a visitor with the row that names it.
 #[derive(Debug, Clone, Default)]
 pub struct StoredCurrentVisit {
-    /// The visit, if there is one that is kept.
+    /// `None` if there is none or it was purged.
     pub visit: Option<PartnerVisit>,
     seen: Option<Value>,
 }
@@ -79,64 +79,64 @@ fn key_of_end(visit: &PartnerVisit) -> Key {
     key(Space::VisitEnd).account(visit.account).time(visit.retained_until()).id(visit.id.to_bytes()).build()
 }
 
-/// Writes a new visit.
 pub fn create(batch: &mut Batch, visit: &PartnerVisit) {
-    batch.put_fresh(key_of(visit.account, visit.id), row::encode(visit));
+    batch.put_fresh(key_of(visit.account, visit.id), codec::encode(visit));
     batch.put_fresh(key_of_end(visit), Value::new());
 }
 
-/// Says which visit of somebody stands from now on; the commit conflicts when it is another than was read.
+/// Makes a visit the current one of a visitor. The commit conflicts if the current visit has changed since it was read.
 pub fn set_current(
     batch: &mut Batch,
-    (account, of): (AccountId, &VisitorIdentity),
+    (account, visitor): (AccountId, &VisitorIdentity),
     before: &StoredCurrentVisit,
     id: VisitId,
 ) {
-    let at = of.key(account);
+    let at = visitor.key(account);
     batch.check(at.clone(), before.seen.clone());
     batch.put(at, id.to_string().into_bytes());
 }
 
-/// What is committed holds only while the visit is as it was read.
+/// Makes the commit conflict if the visit has changed since it was read.
 pub fn check_unchanged(batch: &mut Batch, visit: &PartnerVisit) {
-    batch.check(key_of(visit.account, visit.id), Some(row::encode(visit)));
+    batch.check(key_of(visit.account, visit.id), Some(codec::encode(visit)));
 }
 
-/// Changes a visit that was read as `before`; the commit conflicts when it is no more like that. When it ends stays.
+/// Updates a visit that was read as `before`. The commit conflicts if the stored row has changed since. Its retention
+/// time must not change.
 pub fn update(batch: &mut Batch, before: &PartnerVisit, after: &PartnerVisit) {
     check_unchanged(batch, before);
-    batch.put(key_of(after.account, after.id), row::encode(after));
+    batch.put(key_of(after.account, after.id), codec::encode(after));
 }
 
-/// A visit.
+/// Reads a visit.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: VisitId) -> Result<Option<PartnerVisit>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// The visit of somebody that stands.
+/// Finds the current visit of a visitor.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn find_current(
     store: &Store,
     account: AccountId,
-    of: &VisitorIdentity,
+    visitor: &VisitorIdentity,
 ) -> Result<StoredCurrentVisit, ReadError> {
-    let Some(seen) = store.get(&of.key(account)).await? else { return Ok(StoredCurrentVisit::default()) };
+    let Some(seen) = store.get(&visitor.key(account)).await? else { return Ok(StoredCurrentVisit::default()) };
     let id = read_id(&seen)?;
     Ok(StoredCurrentVisit { visit: get(store, account, id).await?, seen: Some(seen) })
 }
 
 fn read_id(row: &Value) -> Result<VisitId, ReadError> {
     let id = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
-    id.ok_or_else(|| row::damaged("whose visit stands"))
+    id.ok_or_else(|| codec::damaged("an invalid visit id"))
 }
 
-/// Forgets visits of an account whose time to be kept is over, at most `limit` of them from a key on. Where to go on, if
-/// there may be more. The commit conflicts when somebody came back this very moment.
+/// Deletes an account's visits whose retention time has passed, scanning at most `limit` rows from a key on. Returns
+/// the key to continue from if rows may remain. The commit conflicts if a visitor's current visit changes concurrently.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -157,23 +157,23 @@ pub async fn purge_expired(
     let next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| successor(at));
     let mut keys = Vec::with_capacity(rows.len());
     for (at, _) in rows {
-        let mut reader = KeyReader::new(Space::VisitEnd, &at).map_err(row::damaged)?;
+        let mut reader = KeyReader::new(Space::VisitEnd, &at).map_err(codec::damaged)?;
         let id = reader.account().and_then(|_| reader.time()).and_then(|_| reader.id());
-        keys.push(key_of(account, VisitId::from_bytes(id.map_err(row::damaged)?)));
+        keys.push(key_of(account, VisitId::from_bytes(id.map_err(codec::damaged)?)));
         batch.delete(at);
     }
     let found = store.get_many(&keys).await?;
-    let mut whose = Vec::new();
+    let mut identity_keys = Vec::new();
     for (at, row) in keys.into_iter().zip(found) {
         let Some(row) = row else { continue };
-        let visit: PartnerVisit = row::decode(&row)?;
+        let visit: PartnerVisit = codec::decode(&row)?;
         batch.delete(at);
         let people = visit.people.into_iter().map(VisitorIdentity::Person);
         let all = visit.visitors.into_iter().map(VisitorIdentity::Visitor).chain(people);
-        whose.extend(all.map(|of| (visit.id, of.key(account))));
+        identity_keys.extend(all.map(|identity| (visit.id, identity.key(account))));
     }
-    let keys: Vec<Key> = whose.iter().map(|(_, at)| at.clone()).collect();
-    for ((id, at), row) in whose.into_iter().zip(store.get_many(&keys).await?) {
+    let keys: Vec<Key> = identity_keys.iter().map(|(_, at)| at.clone()).collect();
+    for ((id, at), row) in identity_keys.into_iter().zip(store.get_many(&keys).await?) {
         if row.as_ref().map(read_id).transpose()? == Some(id) {
             batch.check(at.clone(), row);
             batch.delete(at);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn visits_are_found_by_whose_they_are_and_forgotten_after_their_end() {
+    async fn visits_are_found_by_identity_and_purged_after_expiry() {
         let (store, at) = (Store::memory(), Timestamp::from_second(1_700_000_000).unwrap());
         let account = AccountId::new(at, 1);
         let mut batch = Batch::intake();
@@ -219,11 +219,11 @@ mod tests {
             }
         }
         store.commit(batch.clone()).await.unwrap();
-        assert!(store.commit(batch).await.is_err(), "the visitor has one");
+        assert!(store.commit(batch).await.is_err(), "the visitor has a current visit");
         let of = VisitorIdentity::Person("p2@Example.com".parse().unwrap());
         let found = find_current(&store, account, &of).await.unwrap();
         assert_eq!(found.visit, Some(visit(account, 2, at)));
-        // Visitor 2 has come again since.
+        // Visitor 2 has visited again since.
         let (of, later) = (VisitorIdentity::Visitor("visitor-2".to_owned()), at + SignedDuration::from_hours(24 * 20));
         let again = PartnerVisit { visitors: vec!["visitor-2".to_owned()], ..visit(account, 9, later) };
         let mut batch = Batch::intake();

@@ -1,7 +1,7 @@
-//! What is to be written: a batch, applied whole or refused whole.
+//! A batch of changes, applied atomically or refused.
 //!
-//! Checks are read first, against everything committed before; then deletes and puts apply in the
-//! order they were added. A body is raw bytes in a space of its own, written once and read whole.
+//! Checks are evaluated first, against everything committed before. Then puts and deletes apply in the order in which
+//! they were added. A body is raw bytes in a separate space, written once and read whole.
 
 use bytes::Bytes;
 use thiserror::Error;
@@ -9,32 +9,32 @@ use thiserror::Error;
 use super::{Key, Value};
 use crate::queue_counts::TaskChange;
 
-/// Longest key: redb keeps keys in its branch pages, and a long one makes the tree deep.
+/// Maximum length of a key. redb stores keys in its branch pages, so long keys make the tree deep.
 pub const KEY_BYTES_MAX: usize = 1024;
-/// Longest value of a row. What is larger is a body.
+/// Maximum size of a row's value. Larger data must be a body.
 pub const VALUE_BYTES_MAX: usize = 4 << 20;
-/// All rows of one batch together: what a commit may hold in the log's row part.
+/// Maximum size of all rows of a batch, which form the row part of a log group.
 pub const BATCH_BYTES_MAX: usize = 16 << 20;
-/// One body. The largest message that any door takes stays far below it.
+/// Maximum size of a body; far above the largest message that any listener accepts.
 pub const BODY_BYTES_MAX: usize = 1 << 30;
 
-/// Why this batch is written, which decides what happens when the disk is full.
+/// Purpose of a batch, which decides whether it is refused when the disk is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchPurpose {
-    /// Takes on new work (accepting a message): refused when the disk is full.
+    /// Takes on new work, such as accepting a message: refused when the disk is full.
     Intake,
-    /// Gets on with work that was taken on (settling, deleting): may use the reserve.
+    /// Finishes work, such as settling or deleting: may use the reserve.
     Progress,
 }
 
-/// A body in pieces that are written back to back: headers put before the client's own bytes, uncopied.
+/// A body as chunks that are written back to back, so that header fields can precede the client's bytes without a copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Body {
     pub(crate) chunks: Vec<Bytes>,
 }
 
 impl Body {
-    /// Adds a piece at the end.
+    /// Appends a chunk; empty chunks are dropped.
     pub fn push(&mut self, chunk: impl Into<Bytes>) {
         let chunk = chunk.into();
         if !chunk.is_empty() {
@@ -42,19 +42,19 @@ impl Body {
         }
     }
 
-    /// How many bytes in all.
+    /// Total size of all chunks.
     #[must_use]
     pub fn size_bytes(&self) -> usize {
         self.chunks.iter().map(Bytes::len).sum()
     }
 
-    /// The pieces, in order.
+    /// The chunks, in order.
     #[must_use]
     pub fn chunks(&self) -> &[Bytes] {
         &self.chunks
     }
 
-    /// All in one piece (copied unless it is one already).
+    /// Returns the body as one chunk; copies unless there is only one.
     #[must_use]
     pub fn to_bytes(&self) -> Bytes {
         match self.chunks.as_slice() {
@@ -87,7 +87,7 @@ impl FromIterator<Bytes> for Body {
     }
 }
 
-/// A set of changes that happens whole or not at all.
+/// A set of checks and changes that is applied atomically.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Batch {
@@ -95,90 +95,86 @@ pub struct Batch {
     pub(crate) checks: Vec<(Key, Option<Value>)>,
     pub(crate) rows: Vec<RowChange>,
     pub(crate) bodies: Vec<BodyChange>,
-    /// The tasks among the rows, to be counted.
+    /// Task changes among the rows, for the queue counts.
     pub(crate) tasks: Vec<TaskChange>,
 }
 
-/// One row's change.
 #[derive(Debug, Clone)]
 pub(crate) struct RowChange {
     pub(crate) key: Key,
-    /// The new value, or none: deleted.
+    /// The new value; `None` deletes the row.
     pub(crate) value: Option<Value>,
-    /// The caller's word that no row of this key ever was.
+    /// The caller guarantees that no row with this key ever existed.
     pub(crate) fresh: bool,
 }
 
-/// One body's change.
 #[derive(Debug, Clone)]
 pub(crate) struct BodyChange {
     pub(crate) key: Key,
-    /// The bytes, or none: deleted.
+    /// The bytes; `None` deletes the body.
     pub(crate) body: Option<Body>,
 }
 
 impl Batch {
-    /// An empty batch.
+    /// Creates an empty batch.
     pub fn new(purpose: BatchPurpose) -> Self {
         Self { purpose, checks: Vec::new(), rows: Vec::new(), bodies: Vec::new(), tasks: Vec::new() }
     }
 
-    /// An empty batch that takes on new work.
+    /// Creates an empty batch that takes on new work.
     pub fn intake() -> Self {
         Self::new(BatchPurpose::Intake)
     }
 
-    /// An empty batch that gets on with work.
+    /// Creates an empty batch that finishes work.
     pub fn progress() -> Self {
         Self::new(BatchPurpose::Progress)
     }
 
-    /// Why it is written.
     #[must_use]
     pub fn purpose(&self) -> BatchPurpose {
         self.purpose
     }
 
-    /// The batch is refused unless `key` holds exactly this value (or nothing) when it is applied.
+    /// Refuses the batch unless `key` holds exactly this value (or none) when it is applied.
     pub fn check(&mut self, key: Key, holds: Option<Value>) -> &mut Self {
         self.checks.push((key, holds));
         self
     }
 
-    /// Writes a row, whether there was one or not.
+    /// Writes a row, whether or not it exists.
     pub fn put(&mut self, key: Key, value: impl Into<Value>) -> &mut Self {
         self.rows.push(RowChange { key, value: Some(value.into()), fresh: false });
         self
     }
 
-    /// Writes a row of a key that never was, made of an id just born. That word lets the engine forget
-    /// the row without a trace when it is deleted soon after (tasks of mail delivered at once). It is
-    /// not a check: a wrong word may bring the older row back after a delete. The model in memory
-    /// refuses it as a conflict, so that tests find it.
+    /// Writes a row whose key never existed, because it contains a new id. With this guarantee the engine can drop the
+    /// row without a tombstone if it is deleted soon afterwards, as tasks of mail delivered immediately are. It is not
+    /// a check: if the guarantee is wrong, an older row may reappear after a delete. The memory engine reports a
+    /// violation as a conflict, so that tests find it.
     pub fn put_fresh(&mut self, key: Key, value: impl Into<Value>) -> &mut Self {
         self.rows.push(RowChange { key, value: Some(value.into()), fresh: true });
         self
     }
 
-    /// Deletes a row; no row is no error.
+    /// Deletes a row. A missing row is no error.
     pub fn delete(&mut self, key: Key) -> &mut Self {
         self.rows.push(RowChange { key, value: None, fresh: false });
         self
     }
 
-    /// Writes a body.
     pub fn put_body(&mut self, key: Key, body: impl Into<Body>) -> &mut Self {
         self.bodies.push(BodyChange { key, body: Some(body.into()) });
         self
     }
 
-    /// Deletes a body; none is no error.
+    /// Deletes a body. A missing body is no error.
     pub fn delete_body(&mut self, key: Key) -> &mut Self {
         self.bodies.push(BodyChange { key, body: None });
         self
     }
 
-    /// Adds all that another batch holds, after this one's; the purpose stays this one's.
+    /// Appends everything from another batch; the purpose does not change.
     pub fn append(&mut self, other: Batch) -> &mut Self {
         self.checks.extend(other.checks);
         self.rows.extend(other.rows);
@@ -187,20 +183,20 @@ impl Batch {
         self
     }
 
-    /// Does it change nothing (it may still check)?
+    /// Returns whether the batch changes nothing; it may still contain checks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.bodies.is_empty()
     }
 
-    /// What is to be written, in bytes.
+    /// Total size of keys, values and bodies, in bytes.
     pub(crate) fn size_bytes(&self) -> usize {
         let rows = self.rows.iter().map(|row| row.key.len() + row.value.as_ref().map_or(0, Bytes::len));
         let bodies = self.bodies.iter().filter_map(|change| change.body.as_ref()).map(Body::size_bytes);
         rows.chain(bodies).sum()
     }
 
-    /// Is every part within its limit?
+    /// Checks that every part is within its limit.
     pub(crate) fn check_size(&self) -> Result<(), TooLarge> {
         let keys = self.rows.iter().map(|row| &row.key).chain(self.bodies.iter().map(|body| &body.key));
         if let Some(key) = keys.into_iter().find(|key| key.len() > KEY_BYTES_MAX) {
@@ -225,14 +221,12 @@ impl Batch {
     }
 }
 
-/// A batch beyond the limits: a mistake of the caller, not of the disk.
+/// The batch exceeds a limit. This is an error of the caller, not of the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("the {part} has {size_bytes} bytes; the most is {size_bytes_max}")]
+#[error("the {part} has {size_bytes} bytes; the maximum is {size_bytes_max}")]
 pub struct TooLarge {
-    /// Which part.
+    /// Name of the part that is too large.
     pub part: &'static str,
-    /// Its size.
     pub size_bytes: usize,
-    /// The most it may have.
     pub size_bytes_max: usize,
 }

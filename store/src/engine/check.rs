@@ -1,12 +1,12 @@
-//! What an integrity check found, and how it is gone through: each row and each body, whatever the engine.
+//! Integrity check: reads every row and body of any engine, and collects what is damaged.
 //!
 //! ```text
-//! rows ─► is it what its noun writes? ─┐
-//! bodies ─► can it be read, whole?     ├─► Report, and progress on the way
-//! index, segments (redb, offline)     ─┘
+//! rows ─► is a task row decodable?      ─┐
+//! bodies ─► can it be read, whole?       ├─► IntegrityReport, with progress
+//! index, segments (redb, offline)       ─┘
 //! ```
 //!
-//! Limits: one body is in memory at a time; [`PROBLEMS_MAX`] problems are kept.
+//! Limits: one body is in memory at a time; at most [`PROBLEMS_MAX`] problems are reported.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -21,12 +21,12 @@ use super::redb::backup::RowIterator;
 use super::{BackupProgress, CommitError, Key, ReadError};
 use crate::key::{KeyReader, Space};
 
-/// A damaged disk could name a million problems; these are enough to act on.
+/// Maximum number of problems in a report. A damaged disk could cause millions; these are enough to act on.
 pub const PROBLEMS_MAX: usize = 100;
-/// Progress is told after so many rows.
+/// Number of rows between two calls of `progress`.
 const ROWS_BETWEEN_PROGRESS: u64 = 4_096;
 
-/// What is damaged.
+/// Type of the damaged object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Object {
@@ -36,11 +36,11 @@ pub enum Object {
     Segment,
     /// A delivery task.
     Task,
-    /// An email's message.
+    /// The message of an email.
     Email,
-    /// A received email's message.
+    /// The message of a received email.
     ReceivedEmail,
-    /// Other bytes that are kept apart from their row.
+    /// Any other body.
     Body,
 }
 
@@ -57,14 +57,13 @@ impl fmt::Display for Object {
     }
 }
 
-/// Something that an integrity check found wrong.
+/// A problem found by the check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Damage {
-    /// What is damaged.
     pub object: Object,
-    /// Which: an id, a file, or a key.
+    /// An id, a file name, or a key.
     pub id: String,
-    /// What is wrong with it.
+    /// Description of the problem.
     pub fault: String,
 }
 
@@ -74,29 +73,29 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What an integrity check found.
+/// Result of an integrity check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
-    /// Rows counted.
+    /// Rows read.
     pub rows: u64,
-    /// Bodies counted, each one read and, where there is one, its checksum compared.
+    /// Bodies read. Where a checksum exists, it was verified.
     pub bodies: u64,
-    /// Their bytes.
+    /// Total size of these bodies.
     pub body_bytes: u64,
-    /// Groups of the log read.
+    /// Log groups read.
     pub groups: u64,
-    /// What is wrong; empty means sound. At most [`PROBLEMS_MAX`] are kept.
+    /// Problems found, at most [`PROBLEMS_MAX`]; empty if the store is sound.
     pub problems: Vec<Damage>,
 }
 
 impl Report {
-    /// Is nothing wrong?
+    /// Returns whether no problem was found.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// What a check would find in a directory that cannot be opened, because this file of it is damaged
+    /// Report for a directory that cannot be opened because this file is damaged
     /// ([`OpenError::Corrupt`](super::OpenError::Corrupt)).
     #[must_use]
     pub fn of_damaged_file(file: &Path, fault: &str) -> Self {
@@ -114,21 +113,21 @@ impl Report {
     }
 }
 
-/// A check did not come to its end.
+/// Why a check was not completed.
 #[derive(Debug, Error)]
 pub enum CheckError {
-    /// What was committed before could not be brought to its place.
+    /// The flush before the check failed.
     #[error(transparent)]
     Commit(#[from] CommitError),
     /// The database cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Whoever watched it ended it.
-    #[error("the check was ended before it was done")]
+    /// `progress` cancelled the check.
+    #[error("the integrity check was cancelled")]
     Stopped,
 }
 
-/// A check under way. `progress` is told how far it is, and ends it by [`ControlFlow::Break`].
+/// A check in progress. It calls `progress` regularly and ends if that returns [`ControlFlow::Break`].
 pub(crate) struct Check<F> {
     pub(crate) report: Report,
     progress: F,
@@ -147,7 +146,7 @@ impl<F: FnMut(BackupProgress) -> ControlFlow<()>> Check<F> {
         }
     }
 
-    /// Looks at a row. What stands in it is its noun's business; but who reads the queue passes over what is no task.
+    /// Checks a row. Only tasks are decoded, because readers of the queue silently skip a row that is not a task.
     pub(crate) fn row(&mut self, at: &Key, row: &Bytes) -> Result<(), CheckError> {
         self.report.rows += 1;
         if let Some((id, fault)) = crate::task::describe_damage(at, row) {
@@ -156,7 +155,7 @@ impl<F: FnMut(BackupProgress) -> ControlFlow<()>> Check<F> {
         if self.report.rows.is_multiple_of(ROWS_BETWEEN_PROGRESS) { self.tell() } else { Ok(()) }
     }
 
-    /// Counts a body that was read, or tells why it was not.
+    /// Counts a body that was read, or records why it could not be.
     pub(crate) fn body(&mut self, at: &Key, read: Result<Bytes, ReadError>) -> Result<(), CheckError> {
         match read {
             Ok(bytes) => {
@@ -171,7 +170,7 @@ impl<F: FnMut(BackupProgress) -> ControlFlow<()>> Check<F> {
         self.tell()
     }
 
-    /// Looks at all rows and bodies of a database or of memory.
+    /// Checks all rows and bodies of a database or of memory.
     pub(crate) fn all(mut self, rows: RowIterator, bodies: RowIterator) -> Result<Report, CheckError> {
         for row in rows {
             let (at, row) = row?;
@@ -185,7 +184,7 @@ impl<F: FnMut(BackupProgress) -> ControlFlow<()>> Check<F> {
     }
 }
 
-/// What a body belongs to, as an operator knows it.
+/// Type and id of a body's owner, as an operator knows it.
 fn name_of(at: &Key) -> (Object, String) {
     let id_in = |space: Space| {
         let mut reader = KeyReader::new(space, at).ok()?;

@@ -1,12 +1,12 @@
-//! Copying a store into another engine: from a directory into a database, and back.
+//! Copies a store into another engine: from a directory into a database, or back.
 //!
 //! ```text
-//! source, as of one moment ─► what the target lacks, in key order ─► compare both, row by row ─► done
+//! snapshot of the source ─► copy keys beyond the target's last key ─► compare row by row ─► done
 //! ```
 //!
-//! No server works on either. The target is marked until the copy is whole and compared, and cannot be
-//! opened before; a copy that was cut off goes on where it stopped, since it goes by key. Rows about nodes
-//! come along: whoever serves the copy finds that they are dead.
+//! No server may run on either. The target is marked until the copy is complete and compared, and cannot be opened
+//! before. An interrupted copy continues where it stopped, because it proceeds in key order. Rows about nodes are
+//! copied too; the servers of the copy will find those nodes dead.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use tokio::runtime::Handle;
 use super::postgres::{OpenMode, PostgresEngine, PostgresOptions};
 use super::redb::backup::RowIterator;
 use super::redb::{COPYING_FILE, RedbEngine};
-use super::{AnyEngine, BackupProgress, Batch, CommitError, Key, OpenError, ReadError, RedbOptions, Store, private};
+use super::{
+    AnyEngine, BackupProgress, Batch, CommitError, Key, OpenError, ReadError, RedbOptions, Store, private_files,
+};
 
-/// What is written in one commit.
+/// Limits of one commit.
 const BATCH_BYTES: usize = 4 << 20;
 const BATCH_ROWS: usize = 5_000;
-/// How long a database is watched for nodes that are at work on it: several times what they take to show.
+/// How long a database is watched for heartbeats of running nodes: several heartbeat intervals.
 const WATCH: Duration = Duration::from_secs(3);
 
-/// A store to copy from or into.
+/// A store to copy from or to.
 #[derive(Clone)]
 pub enum StoreLocation {
-    /// A directory of the redb engine.
     Directory(RedbOptions),
-    /// A PostgreSQL database.
     Database(PostgresOptions),
 }
 
@@ -46,42 +46,42 @@ impl fmt::Debug for StoreLocation {
     }
 }
 
-/// Why a copy is not whole.
+/// Why a copy is not complete.
 #[derive(Debug, Error)]
 pub enum CopyError {
-    /// One of the two cannot be opened.
+    /// The source or the target cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The source cannot be read.
+    /// The source or the target cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The target cannot be written. What is copied stays: the next copy goes on from there.
+    /// The target cannot be written. A later copy continues from there.
     #[error(transparent)]
     Commit(#[from] CommitError),
-    /// A server is at work.
-    #[error("the node `{0}` is at work on it: stop all nodes first")]
+    /// A node is running on the database.
+    #[error("node `{0}` is running on this database: stop all nodes first")]
     NodeActive(String),
-    /// The target directory holds something else.
-    #[error("{0} is not empty: a copy goes into an empty directory")]
+    /// The target directory contains other files.
+    #[error("{0} is not empty: copy into an empty directory")]
     NotEmpty(String),
-    /// The two are not the same at the end.
+    /// The final comparison found a difference.
     #[error("the copy differs from its source ({0}): empty the target and copy again")]
     Differs(String),
-    /// The operating system refused.
     #[error("{0}")]
     Io(#[from] std::io::Error),
 }
 
-/// How far a copy has come.
+/// Progress of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyProgress {
-    /// Rows and bodies that are in the target by now.
+    /// Rows and bodies in the target so far.
     Copied(BackupProgress),
-    /// Rows and bodies that were compared.
+    /// Rows and bodies compared so far.
     Compared(BackupProgress),
 }
 
-/// Copies everything in one store into another, and compares. The sum is over all keys and contents.
+/// Copies all rows and bodies of a store into another one and compares both. Returns the totals and a SHA-256 sum over
+/// all keys and values.
 ///
 /// # Errors
 /// [`CopyError`].
@@ -93,9 +93,9 @@ pub async fn copy(
     let source = open_source(from).await?;
     let target = open_target(into).await?;
     let (rows, bodies) = read_all(&target).await?;
-    // Keys go up, so what is there is the beginning of what must be.
-    let there = tokio::task::spawn_blocking(move || Ok::<_, ReadError>((last_key(rows)?, last_key(bodies)?)));
-    let (row, body) = there.await.map_err(std::io::Error::other)??;
+    // The copy proceeds in key order, so existing target rows are a prefix of the source.
+    let last_keys = tokio::task::spawn_blocking(move || Ok::<_, ReadError>((last_key(rows)?, last_key(bodies)?)));
+    let (row, body) = last_keys.await.map_err(std::io::Error::other)??;
     let (rows, bodies) = read_all(&source).await?;
     let writing = target.clone();
     let runtime = Handle::current();
@@ -144,8 +144,8 @@ async fn open_target(place: &StoreLocation) -> Result<Store, CopyError> {
                 if taken {
                     return Err(CopyError::NotEmpty(options.directory.display().to_string()));
                 }
-                private::create_directory(&options.directory)?;
-                private::create_file(&marker)?.sync_all()?;
+                private_files::create_directory(&options.directory)?;
+                private_files::create_file(&marker)?.sync_all()?;
             }
             Ok(Store::over(AnyEngine::Redb(Arc::new(RedbEngine::open_for_copy(options)?))))
         }
@@ -194,7 +194,7 @@ fn last_key(rows: RowIterator) -> Result<Option<Key>, ReadError> {
     Ok(last)
 }
 
-/// A copy under way, on a thread that may block.
+/// A copy in progress, on a blocking thread.
 struct CopyTask<'a, F> {
     target: &'a Store,
     runtime: Handle,
@@ -203,11 +203,11 @@ struct CopyTask<'a, F> {
 }
 
 impl<F: FnMut(CopyProgress)> CopyTask<'_, F> {
-    /// Writes what comes after `there`.
+    /// Copies what follows `there`, the target's last key.
     fn run(
         &mut self,
         rows: RowIterator,
-        there: Option<&Key>,
+        last: Option<&Key>,
         put: impl Fn(&mut Batch, Key, Bytes),
         count: impl Fn(&mut BackupProgress) -> &mut u64,
     ) -> Result<(), CopyError> {
@@ -216,7 +216,7 @@ impl<F: FnMut(CopyProgress)> CopyTask<'_, F> {
         for row in rows {
             let (key, value) = row?;
             *count(&mut self.done) += 1;
-            if there.is_some_and(|there| key <= *there) {
+            if last.is_some_and(|last| key <= *last) {
                 continue;
             }
             size_bytes += key.len() + value.len();
@@ -239,7 +239,7 @@ impl<F: FnMut(CopyProgress)> CopyTask<'_, F> {
     }
 }
 
-/// How often a comparison tells how far it is.
+/// Number of rows between two progress reports of the comparison.
 const TELL_ROWS: u64 = 20_000;
 
 fn compare(
@@ -270,7 +270,7 @@ fn compare(
             }
         }
         if let Some((key, _)) = theirs.next().transpose()? {
-            return Err(CopyError::Differs(format!("{key:02x?} is too much")));
+            return Err(CopyError::Differs(format!("{key:02x?} is not in the source")));
         }
     }
     step(CopyProgress::Compared(done));

@@ -1,63 +1,61 @@
-//! What the store says about itself: its state and its numbers.
+//! State and statistics of the store.
 
 use std::sync::Arc;
 
-/// May the store be written?
+/// Whether the store accepts writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum StoreState {
-    /// Everything works.
     #[default]
     Healthy,
-    /// The disk is full: intake is refused, progress goes on from the reserve.
+    /// The disk is full: intake is refused, progress uses the reserve.
     Full,
-    /// The database cannot be reached: intake is refused, progress waits; it comes back by itself.
+    /// The database is unreachable: intake is refused, progress waits. The store reconnects by itself.
     Away(Arc<str>),
-    /// The disk failed: nothing is acknowledged until the process is started anew.
+    /// The disk failed: nothing is acknowledged until the process is restarted.
     Fenced(Arc<str>),
 }
 
-/// State and numbers, for `/healthz` and the metrics.
+/// State and statistics for `/healthz` and the metrics. Counters start at the process start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Health {
-    /// May it be written?
     pub state: StoreState,
-    /// Groups of batches made durable since the start; each cost one fdatasync.
+    /// Log groups made durable; each cost one fdatasync.
     pub groups: u64,
-    /// Batches made durable since the start.
+    /// Batches made durable.
     pub commits: u64,
-    /// Batches refused by a check since the start.
+    /// Batches refused by a check.
     pub conflicts: u64,
-    /// Bytes of groups written to the log since the start (zeros ahead of them do not count).
+    /// Bytes of groups written to the log, without zero fill.
     pub log_bytes_written: u64,
-    /// Log segments that exist.
+    /// Number of log segments.
     pub segments: u64,
-    /// Bytes of all log segments.
+    /// Size of all log segments.
     pub segments_bytes: u64,
-    /// Bytes of bodies that are still referred to, as of the last checkpoint.
+    /// Size of all live bodies, as of the last checkpoint.
     pub live_body_bytes: u64,
-    /// Bodies that are still referred to, as of the last checkpoint.
+    /// Number of live bodies, as of the last checkpoint.
     pub live_bodies: u64,
-    /// Rows and body references in memory that the next checkpoints take over.
+    /// Rows and body locations in memtables, to be written by the next checkpoints.
     pub pending_rows: u64,
-    /// Memory that they take, about, and what came in with them.
+    /// Approximate memory of these, with the buffers that they keep alive.
     pub pending_bytes: u64,
-    /// Checkpoints since the start.
+    /// Number of checkpoints.
     pub checkpoints: u64,
-    /// How long the last one took.
+    /// Duration of the last checkpoint.
     pub last_checkpoint_us: u64,
-    /// Bytes of the index file.
+    /// Size of the index file.
     pub index_bytes: u64,
-    /// Free bytes on the disk, as last seen.
+    /// Free disk space, as last measured.
     pub free_bytes: u64,
 }
 
-/// How far a backup, a restore or a check has come.
+/// Progress of a backup, a restore or an integrity check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BackupProgress {
-    /// Rows written, or read.
+    /// Rows written or read.
     pub rows: u64,
-    /// Bodies written, or read.
+    /// Bodies written or read.
     pub bodies: u64,
-    /// Bytes written; for a check, of the bodies read.
+    /// Bytes written; for an integrity check, bytes of the bodies read.
     pub bytes: u64,
 }

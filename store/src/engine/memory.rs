@@ -1,7 +1,7 @@
-//! The engine in memory: the model that says what every other engine must do.
+//! The memory engine: the model of what every other engine must do.
 //!
-//! Two ordered maps behind one lock. Nothing is durable. Property tests run each engine beside it,
-//! and other rooms' tests use it as a store that needs no directory.
+//! Two ordered maps behind one lock; nothing is durable. Property tests compare each engine with it, and tests of other
+//! crates use it as a store without a directory.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +11,6 @@ use bytes::Bytes;
 
 use super::{Batch, Body, CommitError, Health, Key, ScanOrder, Value};
 
-/// Rows and bodies.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryEngine {
     tables: RwLock<Tables>,
@@ -25,7 +24,7 @@ struct Tables {
     conflicts: u64,
 }
 
-/// Keys with their rows or bodies, in order.
+/// Keys with their rows or bodies, in key order.
 pub(crate) type KeyedRows = Vec<(Key, Bytes)>;
 
 impl Tables {
@@ -43,7 +42,7 @@ impl Tables {
 
 impl MemoryEngine {
     fn read(&self) -> RwLockReadGuard<'_, Tables> {
-        // A batch is applied by inserts and removes alone, which cannot stop half-way.
+        // Only inserts and removes run under the lock, so a poisoned lock guards no half-applied batch.
         self.tables.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -56,7 +55,7 @@ impl MemoryEngine {
         self.read().scan(range, order, limit)
     }
 
-    /// The rows of some ranges, all as of one moment.
+    /// Reads the rows of several ranges from one snapshot.
     pub(crate) fn scan_each(&self, ranges: &[Range<Key>], order: ScanOrder, limit: usize) -> Vec<Vec<(Key, Value)>> {
         let tables = self.read();
         ranges.iter().map(|range| tables.scan(range, order, limit)).collect()
@@ -66,7 +65,7 @@ impl MemoryEngine {
         self.read().bodies.get(key).cloned()
     }
 
-    /// Everything, for a backup or a check.
+    /// Copies all rows and bodies, for a backup or a check.
     pub(crate) fn read_all(&self) -> (KeyedRows, KeyedRows) {
         let tables = self.read();
         let copy = |map: &BTreeMap<Key, Bytes>| map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();

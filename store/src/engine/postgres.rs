@@ -1,28 +1,28 @@
-//! The PostgreSQL engine: the surface over two tables of bytes, for many nodes that share one truth.
+//! The PostgreSQL engine: implements the store on two tables of bytes, shared by many nodes.
 //!
 //! ```text
-//! commit ─► inbox ─► lane ─► one transaction a group ─► answer          (postgres/lane.rs, group.rs)
-//! read ───► line ──► one statement                                      (postgres/line.rs)
+//! commit ─► inbox ─► group committer ─► one transaction per group ─► answer    (postgres/lane.rs, group.rs)
+//! read ───► read pool ─► connection ─► one statement                            (postgres/line.rs)
 //! ```
 //!
-//! A handful of fixed statements, valid on any server that speaks the protocol (PostgreSQL with
-//! synchronous replicas, CockroachDB, YugabyteDB): rows that a batch checks are locked in key order, judged
-//! here, and written in the same transaction. A transaction that the server breaks off is done again.
-//! While the database is away, intake is refused and progress waits.
+//! It uses a few fixed statements that are valid on any server with the PostgreSQL protocol (PostgreSQL with
+//! synchronous replicas, CockroachDB, YugabyteDB). Rows that a batch checks are locked in key order, evaluated in this
+//! process, and written in the same transaction. A transaction that the server aborts is retried. While the database is
+//! unavailable, intake is refused and progress waits.
 //!
-//! What is awaited is handed out boxed, its type unsaid: the client is compiled here once, and not in each room that
-//! reads or writes. Beside a round trip to a server an allocation is nothing.
+//! Async entry points return boxed futures, so that the client is compiled in this crate only and not again in each
+//! crate that reads or writes. An allocation costs little compared with a round trip.
 //!
-//! Limits: [`Database::lanes`] and [`Database::lines`] connections; the inbox holds [`INBOX_BATCHES`]
-//! batches, then commits wait.
+//! Limits: [`PostgresOptions::write_connections`] and [`PostgresOptions::read_connections`]. The inbox holds
+//! [`INBOX_BATCHES`] batches; further commits wait (back-pressure).
 
-mod fault;
+mod connection;
+mod error;
 mod group;
-mod lane;
-mod line;
-mod pages;
+mod group_committer;
 mod schema;
-mod shared;
+mod snapshot;
+mod state;
 mod url;
 
 use std::fmt;
@@ -37,10 +37,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use self::lane::{GroupCommitter, PendingCommit};
-use self::line::{ReadConnection, ReadPool};
+use self::connection::{ReadConnection, ReadPool};
+use self::group_committer::{GroupCommitter, PendingCommit};
 pub(crate) use self::schema::OpenMode;
-use self::shared::DatabaseState;
+use self::state::DatabaseState;
 use self::url::ConnectionTarget;
 use super::check::Check;
 use super::redb::backup;
@@ -49,39 +49,38 @@ use super::{
     StoreState, TooLarge, Value,
 };
 
-/// Batches that wait for a lane; more committers than these wait for a place.
+/// Capacity of the inbox of batches; further commits wait.
 const INBOX_BATCHES: usize = 1_024;
-/// The largest body: PostgreSQL keeps no value of a gigabyte, and needs room beside it.
+/// Maximum size of a body. PostgreSQL stores no value of 1 GiB, and needs some of it for itself.
 const BODY_BYTES_MAX: usize = 512 << 20;
-/// How often a database that is away is looked for, when nobody has anything to write.
+/// Interval of probes while the database is unavailable, when there is nothing to write.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// How long such a look may take.
+/// Timeout of a probe.
 const PROBE_MAX: Duration = Duration::from_secs(5);
 
-/// A database, and how a node works with it.
+/// Location of a database, and how a node uses it.
 #[derive(Clone)]
 pub struct PostgresOptions {
-    /// `postgres://user:password@host:port/name`, several hosts by commas; `sslmode` and `sslrootcert`.
+    /// `postgres://user:password@host:port/name`, with several hosts separated by commas; supports `sslmode` and
+    /// `sslrootcert`.
     pub url: String,
-    /// The name of the cluster: a database belongs to one.
+    /// Name of the cluster to which the database belongs.
     pub cluster: String,
-    /// This node, as the server shows it among its connections.
+    /// Name of this node, shown by the server as `application_name`.
     pub application: String,
-    /// Connections that write.
     pub write_connections: usize,
-    /// Connections that read.
     pub read_connections: usize,
 }
 
 impl fmt::Debug for PostgresOptions {
-    /// Without the URL, which holds a password.
+    /// Omits the URL, which contains a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Database").field("cluster", &self.cluster).finish_non_exhaustive()
+        f.debug_struct("PostgresOptions").field("cluster", &self.cluster).finish_non_exhaustive()
     }
 }
 
 impl PostgresOptions {
-    /// With the usual number of connections.
+    /// Default options with the default number of connections.
     #[must_use]
     pub fn new(url: impl Into<String>, cluster: impl Into<String>) -> Self {
         Self {
@@ -94,7 +93,7 @@ impl PostgresOptions {
     }
 }
 
-/// A database that is open.
+/// An open database.
 pub(crate) struct PostgresEngine {
     target: ConnectionTarget,
     lines: ReadPool,
@@ -104,7 +103,7 @@ pub(crate) struct PostgresEngine {
 }
 
 impl PostgresEngine {
-    /// Connects, looks whose the database is, makes the tables where there are none.
+    /// Connects, checks to which cluster the database belongs, and creates the tables if there are none.
     pub(crate) fn open<'a>(database: &'a PostgresOptions, purpose: OpenMode) -> BoxFuture<'a, Result<Self, OpenError>> {
         Box::pin(async move {
             let target = url::parse(&database.url, &database.application)?;
@@ -118,7 +117,7 @@ impl PostgresEngine {
             });
             let lanes = tokio::sync::Mutex::new(lanes.collect());
             tokio::spawn(probe_until_available(target.clone(), Arc::downgrade(&shared)));
-            tracing::info!(database = target.shown, cluster = database.cluster, "the store is open");
+            tracing::info!(database = target.shown, cluster = database.cluster, "store opened");
             let lines = ReadPool::new(target.clone(), database.read_connections, Arc::clone(&shared));
             Ok(Self { target, lines, shared, inbox: Mutex::new(Some(sender)), lanes })
         })
@@ -187,8 +186,8 @@ impl PostgresEngine {
                 .await
                 .map_err(|_| CommitError::Closed)?;
             drop(inbox);
-            // A lane that ends by a bug leaves what it had on its way in doubt.
-            answered.await.map_err(|_| CommitError::Unknown("the writer ended".into()))?
+            // A group committer that ends by a bug leaves the result of its batches unknown.
+            answered.await.map_err(|_| CommitError::Unknown("the writer task ended".into()))?
         })
     }
 
@@ -196,12 +195,12 @@ impl PostgresEngine {
         self.shared.health()
     }
 
-    /// Whether the log tells of an outage: nobody can write, or nobody can read.
+    /// Returns whether there is an outage: no writes or no reads succeed.
     pub(crate) fn has_outage(&self) -> bool {
         self.shared.has_outage()
     }
 
-    /// Writes what waits and ends the lanes.
+    /// Writes the waiting batches and ends the group committers.
     pub(crate) fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.shared.close();
@@ -212,7 +211,7 @@ impl PostgresEngine {
         })
     }
 
-    /// Reads all rows and bodies, as of one moment.
+    /// Checks all rows and bodies of one snapshot.
     pub(crate) fn verify(
         &self,
         progress: impl FnMut(BackupProgress) -> ControlFlow<()> + Send + 'static,
@@ -237,16 +236,16 @@ impl PostgresEngine {
         })
     }
 
-    /// All rows and all bodies, in key order, as of one moment. To be read from a thread that may block.
+    /// Reads all rows and all bodies in key order, from one snapshot. The iterators must be used on a blocking thread.
     pub(crate) fn read_all(&self) -> BoxFuture<'_, Result<(backup::RowIterator, backup::RowIterator), ReadError>> {
-        Box::pin(pages::read_all(&self.target))
+        Box::pin(snapshot::read_all(&self.target))
     }
 
-    /// A copy into it has come to its end: from now on it can be opened.
+    /// Marks a copy into the database as complete, so that the database can be opened.
     pub(crate) fn finish_copy(&self) -> BoxFuture<'_, Result<(), ReadError>> {
         Box::pin(async move {
             let ended = async {
-                let client = line::connect(&self.target).await?;
+                let client = connection::connect(&self.target).await?;
                 schema::finish_copy(&client).await
             };
             ended.await.map_err(|error| ReadError::Away(url::reason(&error).into()))
@@ -254,12 +253,12 @@ impl PostgresEngine {
     }
 }
 
-/// A writer like another, so that its row goes when it is not seen any more.
+/// Registers as a writer, so that the row is deleted later like that of any writer that is no longer seen.
 const PROBE: &str = "INSERT INTO postrider_writers (id, groups) VALUES ($1, 0) \
      ON CONFLICT (id) DO UPDATE SET seen = now()";
 
-/// Looks for a database that is away while nobody writes, so that intake opens again by itself. It is back
-/// when a row can be written: one whose commits wait for a replica that is gone still answers questions.
+/// Probes an unavailable database while there is nothing to write, so that intake resumes by itself. It counts as
+/// available when a row can be written: a server whose commits wait for a lost replica still answers queries.
 async fn probe_until_available(target: ConnectionTarget, shared: Weak<DatabaseState>) {
     let Some(probe) = shared.upgrade().map(|shared| shared.random_id()) else { return };
     loop {
@@ -271,13 +270,13 @@ async fn probe_until_available(target: ConnectionTarget, shared: Weak<DatabaseSt
             continue;
         }
         let written = async {
-            let client = line::connect(&target).await?;
+            let client = connection::connect(&target).await?;
             client.execute(PROBE, &[&probe.as_slice()]).await
         };
         match tokio::time::timeout(PROBE_MAX, written).await {
             Ok(Ok(_)) => shared.mark_available(),
             Ok(Err(error)) => shared.is_still_away(&url::reason(&error)),
-            Err(_) => shared.is_still_away("it does not answer"),
+            Err(_) => shared.is_still_away("the probe timed out"),
         }
     }
 }

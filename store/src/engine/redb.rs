@@ -1,48 +1,48 @@
 //! The redb engine: a commit log in front of redb.
 //!
 //! ```text
-//! commit ─► prepared ─► writer ─► log segment ─► one fdatasync ─► active table ─► answer
+//! commit ─► prepared ─► writer ─► log segment ─► one fdatasync ─► active memtable ─► answer
 //!          (encoded by   (checks)                                     │ frozen
 //!           its caller)                                               ▼
 //! open ◄── recover ◄── index (redb) ◄──────────────────────────── checkpoint ─► reclaim segments
-//! read ─── active > frozen > index; bodies by place from their segment            (redb/read.rs)
+//! read ─── active > frozen > index; bodies by location from their segment            (redb/read.rs)
 //! ```
 //!
-//! The log is the truth until the checkpoint: a commit is durable when its group's fdatasync returns.
-//! redb is written by checkpoints only, so rows that come and go between two of them never reach it.
-//! Bodies stay in the log's segments; the index knows their places. The directory:
+//! Between checkpoints the log is authoritative: a commit is durable when its group's fdatasync returns. Only
+//! checkpoints write to redb, so rows that are inserted and deleted between two checkpoints never reach it. Bodies stay
+//! in the log segments; the index stores their locations. Files in the directory:
 //!
 //! ```text
-//! lock              held by the one process that has it open
-//! index.redb        rows, places of bodies, where replay starts        (redb/index.rs)
-//! log-N.seg         the log, by segment                                (redb/record.rs)
-//! reserve           room set aside for a full disk                     (redb/space.rs)
-//! restoring         there while a backup is taken in                   (redb/backup.rs)
-//! copying           there while another store is copied into it        (copy.rs)
+//! lock              locked by the process that has it open
+//! index.redb        rows, body locations, replay position           (redb/index.rs)
+//! log-N.seg         log segments                                    (redb/record.rs)
+//! reserve           disk reserve for a full disk                    (redb/space.rs)
+//! restoring         exists while a backup is restored               (redb/backup.rs)
+//! copying           exists while another store is copied into it    (copy.rs)
 //! ```
 //!
-//! Limits: the two tables in memory take at most about four times `table_bytes`, redb its cache; one
-//! writer thread, one checkpoint thread; the inbox holds [`INBOX_BATCHES`] batches, then commits wait.
+//! Limits: the two memtables take at most about four times `table_bytes`, and redb its cache. There is one writer
+//! thread and one checkpoint thread. The inbox holds [`INBOX_BATCHES`] batches; further commits wait (back-pressure).
 
-mod ahead;
 pub(crate) mod backup;
 mod caught;
 mod check;
 mod checkpoint;
 mod disk;
+mod disk_space;
 mod index;
 mod log;
-mod prepared;
+mod memtable;
+mod prepared_batch;
 mod read;
 mod reclaim;
 mod record;
-mod recover;
+mod recovery;
+mod segment_reader;
 mod segments;
-mod shared;
-mod space;
-mod table;
-mod walk;
+mod state;
 mod writer;
+mod zero_fill;
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -58,37 +58,36 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) use self::check::check;
 use self::checkpoint::Checkpointer;
 use self::disk::Disk;
+use self::disk_space::DiskSpace;
 pub(crate) use self::index::INDEX_FILE;
 use self::index::{Index, IndexState};
 use self::log::{AppendError, LogAppender};
-use self::prepared::{PendingBatch, PreparedBatch};
+use self::memtable::MemTable;
+use self::prepared_batch::{PendingBatch, PreparedBatch};
 use self::reclaim::SegmentReclaimer;
 use self::record::StoreId;
-use self::recover::ReplayResult;
+use self::recovery::ReplayResult;
 use self::segments::Segments;
-use self::shared::EngineState;
-use self::space::DiskSpace;
-use self::table::MemTable;
+use self::state::EngineState;
 use self::writer::{FreezeLimits, GroupWriter, WriterCommand};
-use super::{Batch, CommitError, Health, Key, OpenError, ReadError, RedbOptions, private};
+use super::{Batch, CommitError, Health, Key, OpenError, ReadError, RedbOptions, private_files};
 
-/// Batches that wait for the writer; more committers than these wait for a place.
+/// Capacity of the inbox of batches; further commits wait.
 const INBOX_BATCHES: usize = 1024;
-/// The file whose lock says that the directory is in use.
+/// The lock on this file marks the directory as in use.
 const LOCK_FILE: &str = "lock";
-/// There while another store is copied into the directory: only that copy may go on with it.
+/// Marker of a copy in progress: only that copy may open the directory.
 pub(crate) const COPYING_FILE: &str = "copying";
-/// Jobs under way: one checkpoint and one slice of moved bodies at most.
+/// Capacity of the checkpoint thread's queue: at most one checkpoint and one relocation slice are outstanding.
 const JOBS: usize = 4;
 
-/// An open directory.
 #[derive(Debug)]
 pub(crate) struct RedbEngine {
     pub(crate) shared: Arc<EngineState>,
     inbox: mpsc::Sender<WriterCommand>,
 }
 
-/// A directory read, nothing in it changed yet (but a new index made for a new one).
+/// A directory that was locked and read. Nothing in it was changed, except that a new directory has a new index.
 pub(crate) struct OpenDirectory {
     pub(crate) lock: File,
     pub(crate) disk: Disk,
@@ -99,7 +98,7 @@ pub(crate) struct OpenDirectory {
 }
 
 impl OpenDirectory {
-    /// Locks a directory, opens its index and replays its log in memory.
+    /// Locks a directory, opens its index and replays its log into memory.
     pub(crate) fn read(options: &RedbOptions) -> Result<Self, OpenError> {
         if options.directory.join(COPYING_FILE).exists() {
             return Err(OpenError::HalfCopied(options.directory.display().to_string()));
@@ -109,7 +108,7 @@ impl OpenDirectory {
 
     fn read_unchecked(options: &RedbOptions) -> Result<Self, OpenError> {
         let directory = options.directory.as_path();
-        private::create_directory(directory).map_err(|error| OpenError::io(directory, error))?;
+        private_files::create_directory(directory).map_err(|error| OpenError::io(directory, error))?;
         let lock = lock(directory)?;
         if directory.join(backup::RESTORING_FILE).exists() {
             return Err(OpenError::HalfRestored { directory: directory.to_owned() });
@@ -122,17 +121,17 @@ impl OpenDirectory {
         let index_file = directory.join(INDEX_FILE);
         let has_index = std::fs::metadata(&index_file).is_ok_and(|found| found.len() > 0);
         if !has_index && !segments.numbers().is_empty() {
-            return Err(OpenError::corrupt(index_file, "it is missing, and segments of its log exist"));
+            return Err(OpenError::corrupt(index_file, "the file is missing, but log segments exist"));
         }
         let (index, opened) = Index::open(directory, &disk, options.cache_bytes, store_id(&lock)?)?;
-        let recovered = recover::replay(&segments, &opened)?;
+        let recovered = recovery::replay(&segments, &opened)?;
         Ok(Self { lock, disk, index, opened, segments, recovered })
     }
 }
 
 fn lock(directory: &Path) -> Result<File, OpenError> {
     let path = directory.join(LOCK_FILE);
-    let file = private::open_or_create_file(&path).map_err(|error| OpenError::io(&path, error))?;
+    let file = private_files::open_or_create_file(&path).map_err(|error| OpenError::io(&path, error))?;
     match lock_with_retry(&file) {
         Ok(()) => Ok(file),
         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
@@ -142,11 +141,11 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// Locks a file for this process; waits a second for one that is being killed and has not let go yet. Blocks.
+/// Locks a file for this process. Waits up to a second for a killed process that still holds the lock. Blocks.
 ///
 /// # Errors
-/// `WouldBlock` when another process has it.
-#[expect(clippy::disallowed_methods, reason = "nothing tells that a lock was let go; a second at most, at the start")]
+/// `WouldBlock` if another process holds the lock.
+#[expect(clippy::disallowed_methods, reason = "no event announces a released lock; one second at most, at startup")]
 pub fn lock_with_retry(file: &File) -> std::io::Result<()> {
     const TRIES: u32 = 20;
     const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
@@ -160,7 +159,7 @@ pub fn lock_with_retry(file: &File) -> std::io::Result<()> {
     Ok(lock()?)
 }
 
-/// A name that no other store has: made of the lock file's place on disk and time of birth.
+/// A unique store id, derived from the lock file's device, inode and change time.
 fn store_id(lock: &File) -> Result<StoreId, OpenError> {
     use std::os::unix::fs::MetadataExt;
     let found = lock.metadata().map_err(|error| OpenError::io(LOCK_FILE, error))?;
@@ -185,7 +184,7 @@ impl RedbEngine {
         Self::start_engine(options, OpenDirectory::read(options)?)
     }
 
-    /// Opens a directory that a copy goes into.
+    /// Opens a directory that is the target of a copy.
     pub(crate) fn open_for_copy(options: &RedbOptions) -> Result<Self, OpenError> {
         Self::start_engine(options, OpenDirectory::read_unchecked(options)?)
     }
@@ -194,27 +193,27 @@ impl RedbEngine {
         let directory = options.directory.as_path();
         let OpenDirectory { lock, disk, index, mut opened, segments, mut recovered } = opening;
         recovered.repair().map_err(|error| OpenError::io(directory, error))?;
-        recover::remove_unfinished(&segments, &disk, recovered.end)?;
+        recovery::remove_unfinished(&segments, &disk, recovered.end)?;
         let space = Arc::new(DiskSpace::new(directory, &disk, options.reserve_bytes));
         let start = || LogAppender::start(&segments, &space, opened.store, options.segment_bytes, recovered.end);
         let log = start()
             .or_else(|fault| match fault {
-                // A server that was stopped by a full disk must come up to deliver.
+                // A server that a full disk stopped must be able to start, to deliver its queue.
                 AppendError::Full if space.release_reserve() => start(),
                 fault => Err(fault),
             })
             .map_err(|fault| append_error(directory, fault))?;
         if opened.position.segment == 0 {
-            // From here on, the first segment must be there.
+            // From now on, the first segment must exist.
             let first = index.checkpoint(&MemTable::default(), log.position(), &mut opened.live);
             first.map_err(|fault| OpenError::corrupt(directory.join(INDEX_FILE), format!("{fault:?}")))?;
             opened.position = log.position();
         }
-        let base = index
-            .index_snapshot()
-            .map_err(|fault| OpenError::corrupt(directory.join(INDEX_FILE), format!("it cannot be read: {fault:?}")))?;
+        let base = index.index_snapshot().map_err(|fault| {
+            OpenError::corrupt(directory.join(INDEX_FILE), format!("cannot read the index: {fault:?}"))
+        })?;
         tracing::info!(
-            directory = %directory.display(), groups = recovered.groups, bytes = recovered.bytes, "the store is open"
+            directory = %directory.display(), groups = recovered.groups, bytes = recovered.bytes, "store opened"
         );
         let table = std::mem::take(&mut recovered.table);
         let shared = Arc::new(EngineState::new(table, base, segments, options.in_place));
@@ -234,7 +233,7 @@ impl RedbEngine {
         answered.await.map_err(|_| self.closed_error())?
     }
 
-    /// The same for a thread of its own, outside any runtime.
+    /// Like `commit`, for a thread outside the runtime.
     pub(crate) fn commit_blocking(&self, batch: Batch) -> Result<(), CommitError> {
         let batch = PreparedBatch::new(batch)?;
         let (answer, answered) = oneshot::channel();
@@ -251,7 +250,7 @@ impl RedbEngine {
     pub(crate) async fn flush(&self) -> Result<(), CommitError> {
         let (answer, answered) = oneshot::channel();
         self.inbox.send(WriterCommand::Flush(answer)).await.map_err(|_| self.closed_error())?;
-        // No answer: a checkpoint is not possible now.
+        // The sender was dropped: no checkpoint is possible now.
         answered.await.map_err(|_| self.shared.fenced().map_or(CommitError::Full, CommitError::Fenced))
     }
 
@@ -274,7 +273,7 @@ impl RedbEngine {
     }
 }
 
-/// What the two threads own.
+/// State that moves to the writer and checkpoint threads.
 struct EngineParts {
     lock: File,
     index: Index,
@@ -318,7 +317,7 @@ impl EngineParts {
         let lock = self.lock;
         let run = move || {
             let closer = writer.run(commands);
-            // The writer, and with it the way to new jobs, is gone: the thread comes to its end.
+            // The writer has ended and closed the job queue, so the checkpoint thread ends too.
             drop(checkpoints.join());
             drop(lock);
             if let Some(closer) = closer {
@@ -326,17 +325,17 @@ impl EngineParts {
             }
         };
         spawn("store-writer", fence, run).map_err(failed)?;
-        // What was replayed goes to the index while the server starts.
+        // Checkpoint the replayed rows while the server starts.
         drop(inbox.try_send(WriterCommand::Freeze));
         Ok(RedbEngine { shared, inbox })
     }
 }
 
-/// A thread whose panic, a bug, ends all writing instead of going unseen.
+/// Spawns a thread. A panic, which is a bug, fences the store instead of going unnoticed.
 fn spawn(name: &str, shared: Arc<EngineState>, run: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
     let guarded = move || {
         if catch_unwind(AssertUnwindSafe(run)).is_err() {
-            shared.fence("a thread of the store was stopped by a bug");
+            shared.fence("a store thread panicked");
         }
     };
     std::thread::Builder::new().name(name.into()).spawn(guarded)

@@ -1,7 +1,7 @@
-//! A PostgreSQL server of the test's own: Debian's binaries, in a private directory, as an ordinary user.
+//! A PostgreSQL server for tests: Debian's binaries, in a private directory, run as an ordinary user.
 //!
-//! It listens on a UNIX socket in its directory, and on a free port of the loopback when asked to. What a
-//! test needs to break, it breaks: stop it as a failover does, start it again, take its databases.
+//! It listens on a UNIX socket in its directory, and on a free loopback port. Tests can stop it as a failover does,
+//! restart it, and create databases.
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used)]
 
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
 
-/// A running server; it ends with this value.
+/// A running server, stopped on drop.
 pub struct Server {
     directory: TempDir,
     bin: PathBuf,
@@ -24,14 +24,14 @@ pub struct Server {
     databases: AtomicU32,
 }
 
-/// Where Debian keeps the newest version's programs.
+/// The programs of the newest version that Debian installed.
 fn programs() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = versions.map(|entry| entry.path().join("bin")).filter(|bin| bin.join("initdb").exists()).max();
     newest.expect("PostgreSQL is missing: apt-get install postgresql")
 }
 
-/// The server refuses to run as root; then it runs as Debian's `postgres`.
+/// The server refuses to run as root, so it then runs as Debian's user `postgres`.
 fn ordinary_user() -> Option<(u32, u32)> {
     let id = |flag, name: &str| {
         let out = Command::new("id").args([flag, name]).output().ok()?;
@@ -42,8 +42,8 @@ fn ordinary_user() -> Option<(u32, u32)> {
 }
 
 impl Server {
-    /// Starts a server. Durability is off (the machine does not lose power in a test) unless `settings`
-    /// turn it on; each setting is `name=value`.
+    /// Starts a server. Durability is off, because the machine does not lose power in a test, unless `settings` enable
+    /// it. Each setting is `name=value`.
     pub fn start(settings: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (bin, user) = (programs(), ordinary_user());
@@ -74,7 +74,7 @@ impl Server {
         self.directory.path()
     }
 
-    /// One of the server's programs, as its user.
+    /// A command for one of the server's programs, run as its user.
     pub fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.bin.join(name));
         if let Some((uid, gid)) = self.user {
@@ -111,12 +111,12 @@ impl Server {
         }
     }
 
-    /// Ends the server at once, as a failure does: connections break, what is in memory is lost.
+    /// Stops the server immediately: connections break, and memory is lost.
     pub fn crash(&mut self) {
         self.end("QUIT");
     }
 
-    /// Ends the server in order, but waits for nobody.
+    /// Shuts the server down without waiting for clients.
     pub fn stop(&mut self) {
         self.end("INT");
     }
@@ -128,7 +128,7 @@ impl Server {
         }
     }
 
-    /// Lets a statement run on a database (`postgres` for the server's own).
+    /// Runs a statement on a database; use `postgres` for server-wide statements.
     pub fn sql(&self, database: &str, statement: &str) -> String {
         let out = self
             .program("psql")
@@ -141,7 +141,7 @@ impl Server {
         String::from_utf8(out.stdout).unwrap().trim().to_owned()
     }
 
-    /// A file that the server may read and nobody else, as it demands of keys.
+    /// Creates a file that only the server's user can read, as the server requires for keys.
     pub fn private_file(&self, name: &str, content: &str) -> PathBuf {
         use std::os::unix::fs::PermissionsExt as _;
         let path = self.data().join(name);
@@ -153,20 +153,20 @@ impl Server {
         path
     }
 
-    /// A new, empty database; its URL, over the UNIX socket.
+    /// Creates an empty database and returns its URL over the UNIX socket.
     pub fn database(&self) -> String {
         let name = format!("test{}", self.databases.fetch_add(1, Ordering::Relaxed));
         self.sql("postgres", &format!("CREATE DATABASE {name}"));
         self.url(&name)
     }
 
-    /// The URL of a database, over the UNIX socket.
+    /// The URL of a database over the UNIX socket.
     pub fn url(&self, name: &str) -> String {
         let path = self.path().display().to_string().replace('/', "%2F");
         format!("postgres://postgres@{path}:{}/{name}", self.port)
     }
 
-    /// The address of the server on the loopback.
+    /// The server's address on the loopback.
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }

@@ -1,7 +1,7 @@
-//! One suite for every engine: what the surface promises, whatever is behind it.
+//! Test suite for every engine: the guarantees of the store, independent of the implementation.
 //!
-//! An engine comes as a [`Subject`]: something that opens empty stores, and opens one again after it was
-//! closed. Each promise is a function; [`run`] runs all of them and then random work beside the model.
+//! An engine is passed as a [`Subject`], which opens empty stores and reopens one after it was closed. Each guarantee
+//! is a function. [`run`] runs all of them, and then random operations compared with the model.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -14,18 +14,17 @@ use store::key::{prefix_range, successor};
 
 /// An engine under test.
 pub trait Subject {
-    /// A new, empty store.
+    /// Creates an empty store.
     fn fresh(&self) -> impl Future<Output = Store>;
     /// Closes a store and opens the same data again.
     fn again(&self, store: Store) -> impl Future<Output = Store>;
 }
 
-/// A key of these bytes.
 pub fn k(bytes: &[u8]) -> Key {
     Bytes::copy_from_slice(bytes)
 }
 
-/// All promises.
+/// Runs all tests on an engine.
 pub fn run(subject: &impl Subject, cases: u32) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
@@ -53,7 +52,7 @@ async fn reads_what_was_written(subject: &impl Subject) {
         }
         assert_eq!(store.get_many(&keys).await.unwrap(), wanted);
         assert_eq!(store.body(&k(b"a")).await.unwrap(), Some(k(b"body of a")));
-        // Rows and bodies are two spaces.
+        // Rows and bodies are separate spaces.
         assert_eq!(store.body(&k(b"b")).await.unwrap(), None);
     }
 }
@@ -176,10 +175,10 @@ pub enum Change {
     DeleteBody(Key),
 }
 
-/// One piece of random work.
+/// One random operation.
 #[derive(Debug, Clone)]
 pub enum Work {
-    /// Batches sent at once: they may share a group.
+    /// Batches committed concurrently, which may share a group.
     Commit(Vec<Vec<Change>>),
     Get(Vec<Key>),
     Scan(Key, Key, bool, usize),
@@ -188,7 +187,7 @@ pub enum Work {
     Again,
 }
 
-/// Few different keys, so that work meets its own traces.
+/// Few different keys, so that operations overlap.
 pub fn any_key() -> impl Strategy<Value = Key> {
     let byte = prop_oneof![Just(0u8), Just(1), Just(0xFE), Just(0xFF)];
     proptest::collection::vec(byte, 0..4).prop_map(Bytes::from)
@@ -207,7 +206,7 @@ fn any_change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Some batches at once.
+/// Several concurrent batches.
 pub fn any_commit() -> impl Strategy<Value = Vec<Vec<Change>>> {
     proptest::collection::vec(proptest::collection::vec(any_change(), 0..6), 1..5)
 }
@@ -228,7 +227,7 @@ fn fresh_key(number: usize) -> Key {
     Bytes::from([vec![9], number.to_be_bytes().to_vec()].concat())
 }
 
-/// A batch of these changes, right checks taken from the model.
+/// Builds a batch of these changes, with correct checks taken from the model.
 pub async fn batch_of(changes: &[Change], model: &Store, fresh: &mut usize) -> Batch {
     let mut batch = Batch::progress();
     for change in changes {
@@ -249,7 +248,7 @@ pub async fn batch_of(changes: &[Change], model: &Store, fresh: &mut usize) -> B
     batch
 }
 
-/// Everything in a store.
+/// All rows and bodies of a store.
 pub async fn dump(store: &Store) -> (Vec<(Key, Bytes)>, Vec<(Key, Bytes)>) {
     let all = k(b"")..k(&[0xFF; 1025]);
     let rows = store.scan(all, ScanOrder::Ascending, usize::MAX).await.unwrap();
@@ -291,7 +290,7 @@ fn random_work(subject: &impl Subject, runtime: &tokio::runtime::Runtime, cases:
                         let order = if up { ScanOrder::Ascending } else { ScanOrder::Descending };
                         let found = store.scan(from.clone()..to.clone(), order, limit).await.unwrap();
                         assert_eq!(found, model.scan(from.clone()..to.clone(), order, limit).await.unwrap());
-                        // Several at once: empty ones, too, and some that overlap.
+                        // Several ranges at once, including empty and overlapping ones.
                         let ranges = [from.clone()..to.clone(), to.clone()..from.clone(), prefix_range(&from)];
                         let found = store.scan_each(&ranges, order, limit).await.unwrap();
                         for (range, found) in ranges.into_iter().zip(found) {

@@ -1,4 +1,4 @@
-// Below the site's own address: the server sets the cookies, and the script leaves them alone. And https.
+// The script below the site's own address: the server sets the cookies and the script does not change them. And https.
 import assert from "node:assert/strict";
 
 const written = (page) =>
@@ -15,7 +15,7 @@ const written = (page) =>
   });
 
 export const anywhere = {
-  async "requests stay with the site, and say for which domain"(w) {
+  async "requests are same-origin and name the cookie domain"(w) {
     const page = await w.visit(w.linked(w.page(w.stub + w.tag({}, "/px/stx.js"))));
     const { referral } = await w.known(page);
     await page.evaluate(() => stx.referralSignup("grace@example.net"));
@@ -41,7 +41,7 @@ export const anywhere = {
 };
 
 export const withStandIn = {
-  async "cookies of the server's are not written over"(w) {
+  async "the server's cookies are not overwritten"(w) {
     const path = w.page(w.stub + w.tag({}, "/px/stx.js"));
     for (const token of ["ada", "bob"]) {
       const page = await w.visit(`${path}?via=${token}`, { before: written });
@@ -55,7 +55,7 @@ export const withStandIn = {
       assert.deepEqual([domain, sameSite], [".shop.localhost", "Lax"]);
   },
 
-  async "a server that sets none: the script does"(w) {
+  async "the script sets cookies if the server sets none"(w) {
     const page = await w.visit(w.shop.secureAt("www.shop.localhost", w.page()) + "?via=ada", { before: written });
     const { referral } = await w.known(page);
     const all = await w.cookies();

@@ -1,20 +1,20 @@
-// The whole circle, against a real server: a click, a sign-up, a checkout, what the processor tells of it, a commission.
+// The whole flow against a real server: click, sign-up, checkout, the processor's events, commission.
 import assert from "node:assert/strict";
 
-/** What is there once it is there: what pages say is done behind the answer. */
+/** Polls until there is a result: pages send their requests in the background. */
 async function once(find) {
   for (let tries = 0; tries < 200; tries += 1) {
     const found = await find();
     if (found) return found;
     await new Promise((done) => setTimeout(done, 25));
   }
-  throw new Error("it does not come");
+  throw new Error("timed out");
 }
 
 const of = (w, email) => async () =>
   (await w.program.api("GET", "/affiliate-referrals?email=" + encodeURIComponent(email))).data[0];
 
-/** What the processor tells of somebody who paid, the invoice before all else. */
+/** The processor's events of a payment, the invoice first. */
 async function pays(w, order, { customer, email }) {
   const id = customer.replace("cus_", "in_");
   await w.program.pay("invoice.paid", {
@@ -69,7 +69,7 @@ export const withServer = {
     assert.deepEqual([referred.status, referred.source, referred.sub_id], ["active", "checkout", "may"]);
   },
 
-  async "blocked by a browser's extension, the shop's own path tells"(w) {
+  async "with the API blocked by a browser extension, the shop's own path works"(w) {
     await w.context.route(w.program.url + "/**", (route) => route.abort("blockedbyclient"));
     const own = w.page(w.stub + w.tag({}, "/px/stx.js"));
     const page = await w.visit(`${own}?via=ada`);
@@ -77,7 +77,7 @@ export const withServer = {
     assert.match(referral, /^vis_/);
     const cookies = await w.cookies();
     assert.deepEqual([cookies.stx_ref.value, cookies.stx_ref.domain], [referral, ".shop.localhost"]);
-    assert.ok(cookies.stx_vid.expires - Date.now() / 1000 > 300 * 86_400, "the server's live longer");
+    assert.ok(cookies.stx_vid.expires - Date.now() / 1000 > 300 * 86_400, "the server's cookie lives longer");
   },
 
   async "a crawler leaves nothing behind"(w) {

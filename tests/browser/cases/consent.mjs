@@ -1,10 +1,10 @@
-// Banners: nothing is read, stored or sent before a yes; a no ends it.
+// Consent banners: nothing is read, stored or sent before consent; a refusal deletes everything.
 import assert from "node:assert/strict";
 
 const NOBODY = { referral: "", affiliate: null };
 const waiting = { "data-consent": "wait" };
 
-/** Counts how often the page looks at its cookies. */
+/** Counts accesses of the page to its cookies. */
 const watched = {
   before: (page) =>
     page.addInitScript(() => {
@@ -24,13 +24,13 @@ const watched = {
 };
 
 export const anywhere = {
-  async "nothing happens before a yes, and everything after it"(w) {
+  async "nothing happens before consent, and everything after it"(w) {
     const path = w.page(w.stub + w.tag(waiting), w.example("Consent"));
     const page = await w.visit(w.linked(path), watched);
     await page.evaluate(() => {
       stx.referralSignup("grace@example.net");
       window.asked = new Promise((done) => stx.ready((given) => done(given.referral)));
-      // The page goes on meanwhile, as a single-page app does.
+      // Navigation of a single-page app in the meantime.
       history.pushState(null, "", "/elsewhere");
     });
     assert.deepEqual(await page.evaluate(() => [stx.referral, stx.affiliate, window.looked]), ["", null, 0]);
@@ -44,14 +44,14 @@ export const anywhere = {
     assert.deepEqual([email, of], ["grace@example.net", referral]);
     assert.equal((await w.cookies()).stx_ref.value, referral);
 
-    // The next page waits again, and knows at once.
+    // The next page waits for consent again, and then knows the visit without a request.
     const next = await w.visit(path, watched);
     assert.deepEqual(await next.evaluate(() => [stx.referral, window.looked]), ["", 0]);
     assert.equal(await next.evaluate(async () => (stx.consent(true), (await stx.ready).referral)), referral);
     assert.equal(w.told("visits").length, 1);
   },
 
-  async "a yes that was said before the script was there"(w) {
+  async "consent given before the script is loaded"(w) {
     const page = await w.visit(w.linked(w.page(w.stub + "<script>stx.consent(true);</script>" + w.tag(waiting))));
     assert.match((await w.known(page)).referral, /^vis_/);
   },
@@ -66,7 +66,7 @@ export const anywhere = {
     assert.equal(w.requestsTo("visits").length, 0);
   },
 
-  async "a no is not waited for, and forgets who signed up"(w) {
+  async "a refusal takes effect at once and discards a queued sign-up"(w) {
     const page = await w.visit(w.linked(w.page(w.stub + w.tag(waiting))), { before: (page) => page.clock.install() });
     await page.evaluate(() => {
       window.signedUp = stx.referralSignup("grace@example.net");
@@ -80,7 +80,7 @@ export const anywhere = {
     );
   },
 
-  async "a no takes back what was stored, also by other pages, and a yes begins again"(w) {
+  async "a refusal deletes all stored cookies, and consent starts again"(w) {
     await w.context.addCookies([
       { name: "stx_ref", value: "vis_old", url: w.shop.at("www.shop.localhost") },
       { name: "theirs", value: "1", url: w.shop.at("www.shop.localhost") },
@@ -97,7 +97,7 @@ export const anywhere = {
     assert.notEqual((await w.known(page)).referral, referral);
   },
 
-  async "a no while the answer is on its way"(w) {
+  async "a refusal while a response is pending"(w) {
     let release;
     const released = new Promise((done) => (release = done));
     await w.context.route("**/affiliate/visits", async (route) => (await released, route.continue()));
@@ -112,14 +112,14 @@ export const anywhere = {
     assert.deepEqual(await w.cookies(), {});
   },
 
-  async "only true is a yes"(w) {
+  async "only true is consent"(w) {
     const page = await w.visit(w.linked(w.page(w.stub + w.tag(waiting))));
     for (const answer of ["false", 1, null, undefined, {}])
       await page.evaluate((answer) => stx.consent(answer), answer);
     assert.deepEqual([await w.known(page), w.requestsTo("visits").length], [NOBODY, 0]);
   },
 
-  async "a browser that objects is asked for a yes"(w) {
+  async "a browser with Global Privacy Control or Do Not Track needs consent"(w) {
     for (const [name, value] of [
       ["globalPrivacyControl", true],
       ["doNotTrack", "1"],
@@ -142,7 +142,7 @@ export const anywhere = {
     assert.equal(w.requestsTo("visits").length, 2);
   },
 
-  async "a site may choose not to heed what the browser says, and hears of it else"(w) {
+  async "a site may ignore Global Privacy Control; otherwise the console shows a note"(w) {
     for (const [attributes, heeds] of [[{}, true], [{ "data-respect-gpc": "false" }, false]]) {
       await w.context.clearCookies();
       const said = [];

@@ -1,4 +1,4 @@
-// What is stored: which cookies, for whom, how long; and where none can be.
+// Cookies: names, domains and lifetimes; and browsers without cookies.
 import assert from "node:assert/strict";
 
 const DAY_S = 24 * 3600;
@@ -23,7 +23,7 @@ export const anywhere = {
     assert.equal(await page.evaluate(() => localStorage.length + sessionStorage.length), 0);
   },
 
-  async "a visitor who is known stays the same"(w) {
+  async "an existing visitor id is kept"(w) {
     const url = w.shop.at("www.shop.localhost", "/");
     await w.context.addCookies([{ name: "stx_vid", value: "from-visits.js", url }]);
     await w.known(await w.visit(w.linked(w.page())));
@@ -31,7 +31,7 @@ export const anywhere = {
     assert.equal((await w.cookies()).stx_vid.value, "from-visits.js");
   },
 
-  "where a person blocks cookies, the page itself still knows": {
+  "with cookies blocked, the page itself still knows the visit": {
     blocked: true,
     async run(w) {
       const page = await w.visit(w.linked(w.page()));
@@ -57,14 +57,14 @@ export const anywhere = {
 };
 
 export const withStandIn = {
-  async "they hold as long as the server says"(w) {
+  async "cookies expire when the server says"(w) {
     await w.known(await w.visit(w.page() + "?via=ada"));
     const { stx_ref, stx_aff } = await w.cookies();
     for (const cookie of [stx_ref, stx_aff])
       assert.ok(inDays(cookie) > 59 && inDays(cookie) <= 60.01, String(inDays(cookie)));
   },
 
-  async "the domain is the registrable one, whatever the host is called"(w) {
+  async "the cookie domain is the registrable domain"(w) {
     const path = w.page(),
       page = await w.visit(path);
     for (const [host, domain] of [
@@ -87,7 +87,7 @@ export const withStandIn = {
     }
   },
 
-  async "the site may name the domain, and a domain that cannot be is passed over"(w) {
+  async "the site may set the cookie domain; an impossible one is ignored"(w) {
     for (const [named, domain] of [
       ["b.shop.localhost", ".b.shop.localhost"],
       [".b.shop.localhost", ".b.shop.localhost"],
@@ -100,7 +100,7 @@ export const withStandIn = {
     }
   },
 
-  async "a cookie of the same name for this host alone does not stand in the way"(w) {
+  async "a host-only cookie of the same name is replaced"(w) {
     const url = w.shop.at("www.shop.localhost", "/");
     await w.context.addCookies([{ name: "stx_ref", value: "vis_old", url }]);
     const page = await w.visit(w.page() + "?via=ada");
@@ -109,7 +109,7 @@ export const withStandIn = {
     assert.equal((await w.known(await w.visit("/page-1"))).referral, referral);
   },
 
-  async "an end that is past, far or none"(w) {
+  async "an expiry in the past, far in the future, or missing"(w) {
     const page = await w.visit();
     for (const [expires_at, days] of [
       ["2020-01-01T00:00:00Z", null],

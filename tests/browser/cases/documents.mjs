@@ -1,5 +1,5 @@
-// The examples of docs/STX.md, as they are written there. Those of checkout, sign-up, consent, greeting and another
-// domain are the pages of other cases.
+// The examples of docs/STX.md, executed as written. The examples of checkout, sign-up, consent, greeting and another
+// domain are used as pages in other cases.
 import assert from "node:assert/strict";
 
 export const anywhere = {
@@ -23,7 +23,7 @@ export const anywhere = {
     for (const none of ["", undefined]) assert.equal("client_reference_id" in (await session(none)), false);
   },
 
-  async "a payment link takes the visit along"(w) {
+  async "a payment link contains the visit"(w) {
     const path = w.page(w.stub + w.tag(), w.example("Checkout with Stripe"));
     const page = await w.visit(path);
     await w.known(page);
@@ -37,9 +37,9 @@ export const anywhere = {
     assert.equal(await referred.inputValue("#referral"), referral);
   },
 
-  async "a site that passes requests on with Next.js"(w) {
+  async "a site that proxies requests with Next.js"(w) {
     const module = { exports: {} };
-    new Function("module", w.example("Below your own address", "js"))(module);
+    new Function("module", w.example("Through your own site", "js"))(module);
     const rewrites = await module.exports.rewrites();
     assert.deepEqual(
       rewrites.map(({ source }) => source),

@@ -1,4 +1,4 @@
-// What comes from outside: addresses, cookies, answers, markup. It is taken in its own shape or not at all.
+// Untrusted input: URLs, cookies, responses, markup. It is accepted only in the expected format.
 import assert from "node:assert/strict";
 
 const NOBODY = { referral: "", affiliate: null };
@@ -7,7 +7,7 @@ const answer = (more) =>
   JSON.stringify({ referral: "vis_1", affiliate: null, expires_at: "2099-01-01T00:00:00Z", ...more });
 
 export const anywhere = {
-  async "parameters that are no tokens are not sent"(w) {
+  async "malformed tokens are not sent"(w) {
     const path = w.page(),
       page = await w.visit(path);
     for (const token of [
@@ -33,7 +33,7 @@ export const anywhere = {
     assert.deepEqual([w.requestsTo("visits").length, await w.cookies()], [0, {}]);
   },
 
-  async "what is sent has its bounds"(w) {
+  async "requests are bounded"(w) {
     const params = Array.from({ length: 50 }, (_, n) => "p" + n);
     const path = w.page(w.stub + w.tag({ "data-ref-params": params.join(",") }));
     const query = params.map((name) => name + "=nobody-" + name).join("&");
@@ -45,7 +45,7 @@ export const anywhere = {
     assert.ok(w.requestsTo("visits").every((request) => request.postData().length < 8 << 10));
   },
 
-  async "cookies that somebody else wrote"(w) {
+  async "foreign or malformed cookies"(w) {
     const url = w.shop.at("www.shop.localhost", "/"),
       path = w.page(),
       page = await w.context.newPage();
@@ -79,14 +79,14 @@ export const anywhere = {
       name: "n".repeat(100),
       first_name: null,
     });
-    // Names that contain ours, and a visitor who is none.
+    // Names that contain the script's cookie names, and an invalid visitor id.
     assert.deepEqual(await put({ xstx_ref: "vis_1", stx_ref2: "vis_2" }), NOBODY);
     await w.context.addCookies([{ name: "stx_vid", value: SCRIPT.replaceAll(" ", ""), url }]);
     await w.known(await w.visit(w.linked(path)));
     assert.match(w.told("visits").at(-1).visitor, /^[0-9a-f]{32}$/);
   },
 
-  async "answers of any shape"(w) {
+  async "malformed responses"(w) {
     const page = await w.visit();
     for (const [more, wanted] of [
       [{ referral: ["vis_1"] }, { referral: "vis_1", affiliate: null }],
@@ -109,7 +109,7 @@ export const anywhere = {
   async "names are text, bounded, and survive the cookie"(w) {
     const wild = `${SCRIPT};,="\\\u2028'${"😀".repeat(400)}`;
     await w.answerVisits(200, answer({ affiliate: { id: "aff_1", name: wild, first_name: "\ud83d" + wild } }));
-    const path = w.page(w.stub + w.tag(), w.example("Greet"));
+    const path = w.page(w.stub + w.tag(), w.example("Greet the visitor"));
     const first = await w.known(await w.visit(w.linked(path)));
     assert.equal([...first.affiliate.name].length, 100);
     assert.ok(first.affiliate.name.startsWith(SCRIPT));
@@ -120,10 +120,10 @@ export const anywhere = {
     assert.ok((await w.cookies()).stx_aff.value.length < 3000);
   },
 
-  async "markup that takes the names of things"(w) {
+  async "DOM clobbering"(w) {
     const markup = `<img name="currentScript" src="https://evil.example/stx.js" data-key="pk_evil">
       <a id="stx"></a><a id="stx" name="q"></a>`;
-    // Before the script, and without the stub: \`window.stx\` is an element.
+    // Without the stub, \`window.stx\` is an element when the script starts.
     const page = await w.visit(w.linked(w.page(markup + w.tag())));
     assert.match((await w.known(page)).referral, /^vis_/);
     assert.deepEqual(

@@ -1,4 +1,4 @@
-// By which link a visitor came: the parameters and their order, unknown tokens, what is told, which visit stands.
+// Links: parameters and their order, unknown tokens, the request of a visit, and attribution.
 import assert from "node:assert/strict";
 
 const NOBODY = { referral: "", affiliate: null };
@@ -19,7 +19,7 @@ export const anywhere = {
     const url = w.shop.at("www.shop.localhost", `/page-1?via=${token}&sub_id=june&utm_source=x`);
     assert.deepEqual(told, { key: w.program.key, token, param: "via", url, referrer: "", sub_id: "june" });
 
-    // Another subdomain, another page, no link: it is known at once, and nothing is asked again.
+    // Another subdomain and page without a link: the visit is known at once without a further request.
     const shopping = await w.visit(
       w.shop.at("app.shop.localhost", w.page(w.stub + w.tag(), w.example("Checkout with Stripe"))),
     );
@@ -38,7 +38,7 @@ export const anywhere = {
     assert.deepEqual([w.requestsTo("visits").length, await w.cookies()], [0, {}]);
   },
 
-  async "a token that nobody has leaves nothing behind"(w) {
+  async "an unknown token stores nothing"(w) {
     const page = await w.visit(w.page() + "?ref=producthunt");
     assert.deepEqual(await w.known(page), NOBODY);
     assert.deepEqual([w.told("visits").map((visit) => visit.param), await w.cookies()], [["ref"], {}]);
@@ -59,7 +59,7 @@ export const anywhere = {
     assert.equal(w.told("visits").length, 3);
   },
 
-  async "an unknown token is passed over for the next"(w) {
+  async "after an unknown token the next one is tried"(w) {
     const [ada] = w.program.tokens;
     const page = await w.visit(`${w.page(w.stub + w.tag({ "data-ref-params": "aff" }))}?aff=99-none&ref=${ada}&via=`);
     assert.notEqual((await w.known(page)).referral, "");
@@ -69,7 +69,7 @@ export const anywhere = {
     );
   },
 
-  async "the page before is told"(w) {
+  async "the referrer is sent"(w) {
     const [ada] = w.program.tokens;
     const from = w.shop.at(
       "other.localhost",
@@ -83,9 +83,9 @@ export const anywhere = {
     assert.equal(w.told("visits")[0].referrer, w.shop.at("other.localhost", "/"));
   },
 
-  async "another domain takes the visit over"(w) {
+  async "a visit is transferred to another domain"(w) {
     const [ada] = w.program.tokens;
-    const page = await w.visit(`${w.page(w.stub + w.tag(), w.example("To another domain"))}?via=${ada}`);
+    const page = await w.visit(`${w.page(w.stub + w.tag(), w.example("Checkout on another domain"))}?via=${ada}`);
     const known = await w.known(page);
     const to = await page.getAttribute("a.to-shop", "href");
     assert.equal(to, w.shop.at("other.localhost", `/?stx_ref=${known.referral}`));
@@ -98,7 +98,7 @@ export const anywhere = {
 };
 
 export const withStandIn = {
-  async "a visit is told without a question first, and without cookies"(w) {
+  async "a visit is sent without a preflight request and without cookies"(w) {
     const arrival = w.program.arrival("/affiliate/visits");
     await w.known(await w.visit(w.page() + "?via=ada"));
     const { headers } = await arrival;
@@ -108,7 +108,7 @@ export const withStandIn = {
     assert.deepEqual(w.program.methods, new Set(["GET", "POST"]));
   },
 
-  async "of two links the server says which one stands"(w) {
+  async "the server decides which of two links gets the credit"(w) {
     const path = w.page();
     const first = await w.known(await w.visit(path + "?via=ada"));
     assert.deepEqual(await w.known(await w.visit(path + "?via=bob")), first);
@@ -119,7 +119,7 @@ export const withStandIn = {
     assert.equal(new Set(w.told("visits").map((visit) => visit.visitor)).size, 1);
   },
 
-  async "a link without JavaScript leads on with the visit, and is one click"(w) {
+  async "a link without JavaScript redirects with the visit and counts one click"(w) {
     const path = w.page();
     const page = await w.visit(`${w.program.url}/r/ada?key=${w.program.key}`);
     assert.equal(new URL(page.url()).pathname, path);
@@ -129,14 +129,14 @@ export const withStandIn = {
     assert.equal(w.program.visits.size, 1);
   },
 
-  async "a visit that was handed over holds for the page when the server is away"(w) {
+  async "a transferred visit is valid for the page when the server is unreachable"(w) {
     await w.answerVisits(503);
     const page = await w.visit(w.page() + "?stx_ref=vis_0123");
     assert.deepEqual(await w.known(page), { referral: "vis_0123", affiliate: null });
     assert.deepEqual(await w.cookies(), {});
   },
 
-  async "a visit that was handed over and is none is forgotten"(w) {
+  async "an unknown transferred visit is discarded"(w) {
     const page = await w.visit(w.page() + "?stx_ref=vis_0123&via=bob");
     assert.equal((await w.known(page)).affiliate.id, "aff_bob");
     assert.deepEqual(

@@ -1,4 +1,4 @@
-// Kinds of pages: the tag twice, routers, several tabs, pages made in advance, pages without an origin.
+// Kinds of pages: repeated tags, routers, several tabs, prerendering, pages without an origin.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 const NOBODY = { referral: "", affiliate: null };
 
 export const anywhere = {
-  async "the tag may stand twice, and be put in again"(w) {
+  async "the tag may occur twice and be inserted again"(w) {
     const page = await w.visit(w.linked(w.page(w.stub + w.tag() + w.stub + w.tag())));
     const known = await w.known(page);
     await page.evaluate(
@@ -36,7 +36,7 @@ export const anywhere = {
     assert.deepEqual([new URL(url).pathname, sub_id], ["/page-1", "june"]);
   },
 
-  async "ways within a single-page app are no visits"(w) {
+  async "navigation within a single-page app is no visit"(w) {
     const page = await w.visit(w.linked(w.page()));
     const known = await w.known(page);
     await page.evaluate((token) => history.pushState(null, "", "/next?via=" + token), w.program.tokens[1]);
@@ -44,7 +44,7 @@ export const anywhere = {
     assert.equal(w.told("visits").length, 1);
   },
 
-  async "what one tab learns the other tabs know"(w) {
+  async "tabs share their state"(w) {
     const path = w.page();
     const first = await w.visit(path);
     assert.deepEqual(await w.known(first), NOBODY);
@@ -55,7 +55,7 @@ export const anywhere = {
     assert.equal(await second.evaluate(() => stx.referral), "");
   },
 
-  async "a page that is made in advance waits until it is looked at"(w) {
+  async "a prerendered page waits until it is shown"(w) {
     const before = (page) =>
       page.addInitScript(() => {
         window.inAdvance = true;
@@ -73,7 +73,7 @@ export const anywhere = {
     assert.match(await page.evaluate(() => window.asked), /^vis_/);
   },
 
-  async "a tag that a tag manager puts in, or a module"(w) {
+  async "a tag inserted by a tag manager, or a module"(w) {
     const src = w.program.url + "/stx.js",
       { key } = w.program;
     const managed = `<script>(function () {
@@ -81,7 +81,7 @@ export const anywhere = {
       tag.src = "${src}"; tag.setAttribute("data-key", "${key}");
       document.head.appendChild(tag);
     })();</script>`;
-    // A module has no \`currentScript\`, and is fetched with CORS: the page has it from its own host.
+    // A module has no \`currentScript\` and is fetched with CORS, so the page loads it from its own host.
     const module = `<script type="module" src="/px/stx.js" data-key="${key}"></script>`;
     for (const tag of [managed, module]) {
       await w.context.clearCookies();
@@ -98,7 +98,7 @@ export const anywhere = {
     assert.deepEqual([await w.known(page), w.requestsTo("visits").length], [NOBODY, 0]);
   },
 
-  async "a file has no site, and nothing is told of it"(w) {
+  async "a page of a local file sends nothing"(w) {
     const room = mkdtempSync(join(tmpdir(), "page-"));
     try {
       writeFileSync(join(room, "page.html"), `<!doctype html>${w.stub}${w.tag()}`);
@@ -114,7 +114,7 @@ export const anywhere = {
     );
   },
 
-  async "a sandboxed frame has no origin, and nothing throws there"(w) {
+  async "a sandboxed frame without an origin throws nothing"(w) {
     const inner = w.page();
     const sandboxed = `<iframe sandbox="allow-scripts" src="${inner}?via=${w.program.tokens[0]}"></iframe>`;
     const page = await w.visit(w.page("", sandboxed));
@@ -127,7 +127,7 @@ export const anywhere = {
     );
   },
 
-  async "a frame of another site knows for itself, and stores nothing"(w) {
+  async "a frame of another site knows its visit and stores nothing"(w) {
     const inner = w.page();
     const page = await w.visit(
       w.page("", `<iframe src="${w.shop.at("other.localhost", inner)}?via=${w.program.tokens[0]}"></iframe>`),

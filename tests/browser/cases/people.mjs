@@ -1,8 +1,8 @@
-// Sign-ups and addresses: what is told of people, and of whom nothing is.
+// Sign-ups and identification: which requests are sent, and when none is.
 import assert from "node:assert/strict";
 
 export const anywhere = {
-  async "a sign-up and an address are told with the visit"(w) {
+  async "sign-ups and addresses are sent with the visit"(w) {
     const page = await w.visit(w.linked(w.page()));
     const { referral } = await w.known(page);
     const { visitor } = w.told("visits")[0],
@@ -28,7 +28,7 @@ export const anywhere = {
     }
   },
 
-  async "asked for before the answer is there, it is told after it"(w) {
+  async "calls before the response are sent after it"(w) {
     let release;
     const released = new Promise((done) => (release = done));
     await w.context.route("**/affiliate/visits", async (route) => (await released, route.continue()));
@@ -41,7 +41,7 @@ export const anywhere = {
     assert.match((await told).postDataJSON().referral, /^vis_/);
   },
 
-  async "of those whom nobody sent, nothing is told"(w) {
+  async "without a visit nothing is sent"(w) {
     const page = await w.visit();
     await page.evaluate(() =>
       Promise.all([stx.referralSignup("grace@example.net"), stx.identify({ email: "hedy@example.net" })]),
@@ -52,7 +52,7 @@ export const anywhere = {
     );
   },
 
-  async "what is no address is told nobody, and throws nothing"(w) {
+  async "an invalid address is not sent and throws nothing"(w) {
     const page = await w.visit(w.linked(w.page()));
     await w.known(page);
     await page.evaluate(() =>
@@ -76,7 +76,7 @@ export const anywhere = {
     assert.deepEqual([w.told("signups"), w.told("identify")], [[], []]);
   },
 
-  async "a server that is away is no matter"(w) {
+  async "an unreachable server causes no error"(w) {
     const page = await w.visit(w.linked(w.page()));
     await w.known(page);
     await w.context.route("**/affiliate/{signups,identify}", (route) => route.abort("failed"));
@@ -87,11 +87,11 @@ export const anywhere = {
 };
 
 export const withStandIn = {
-  async "the form's page may be left at once"(w) {
+  async "a sign-up survives leaving the page at once"(w) {
     const path = w.page(w.stub + w.tag(), w.example("Sign-up"));
     const { referral } = await w.known(await w.visit(path + "?via=ada"));
     const page = await w.visit(path);
-    // Whether a request without it comes through is luck; it must say that it is to outlive the page.
+    // Without keepalive a request survives only by luck, so the test rejects requests without it.
     await page.evaluate(() => {
       const asked = window.fetch;
       window.fetch = (to, options) => (options.keepalive ? asked(to, options) : Promise.reject(new Error("left")));

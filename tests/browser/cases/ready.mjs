@@ -1,10 +1,10 @@
-// `stx.ready` fires, however it is asked and whatever fails; what is asked early is done late.
+// `stx.ready` always fires, in every form of use and after every failure; early calls are executed later.
 import assert from "node:assert/strict";
 
 const NOBODY = { referral: "", affiliate: null };
 const WAIT_MS = 3000;
 
-/** Asks for `ready` and lets the time pass that it may take. */
+/** Waits for `ready` and advances the clock to its timeout. */
 async function afterTheWait(w, page) {
   await page.evaluate(() => {
     window.asked = new Promise((done) => stx.ready(done)).then(() => ({
@@ -21,7 +21,7 @@ async function afterTheWait(w, page) {
 const withClock = { before: (page) => page.clock.install(), waitUntil: "domcontentloaded" };
 
 export const anywhere = {
-  async "it takes a callback and can be awaited, as often as one likes"(w) {
+  async "it takes callbacks and can be awaited repeatedly"(w) {
     const page = await w.visit(w.linked(w.page()));
     const seen = await page.evaluate(async () => {
       const all = await Promise.all(
@@ -35,7 +35,7 @@ export const anywhere = {
     assert.equal(seen.then, "undefined");
   },
 
-  async "asked before the script is there, it answers with what the script finds"(w) {
+  async "used before the script is loaded, it returns the script's result"(w) {
     const early = `<script>
       window.early = [];
       const kept = stx, { ready } = stx;
@@ -53,12 +53,12 @@ export const anywhere = {
     );
   },
 
-  async "without the stub it is there when the page is loaded"(w) {
+  async "without the stub it exists once the page is loaded"(w) {
     const page = await w.visit(w.linked(w.page(w.tag())));
     assert.match((await w.known(page)).referral, /^vis_/);
   },
 
-  async "a callback that throws is nobody else's business"(w) {
+  async "a callback that throws does not affect others"(w) {
     const page = await w.context.newPage();
     const thrown = w.context.waitForEvent("weberror");
     const odd = `<script>
@@ -88,7 +88,7 @@ export const anywhere = {
     );
   },
 
-  async "a script that hangs, and comes after all"(w) {
+  async "a script that hangs and loads later"(w) {
     let release;
     const released = new Promise((done) => (release = done));
     await w.context.route("**/stx.js", async (route) => (await released, route.continue()));
@@ -133,7 +133,7 @@ export const anywhere = {
     assert.deepEqual(await w.cookies(), {});
   },
 
-  async "what was known stays, when a later link cannot be asked for"(w) {
+  async "a known visit is kept if the request for a later link fails"(w) {
     const path = w.page();
     const known = await w.known(await w.visit(w.linked(path)));
     await w.context.route("**/affiliate/visits", (route) => route.abort("failed"));

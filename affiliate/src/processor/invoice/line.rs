@@ -1,10 +1,10 @@
-//! One line of an invoice.
+//! Invoice line.
 
 use mail::affiliate::sale::SaleLine;
 
-use super::super::reading::{JsonReadError, ProcessorJsonObject};
+use super::super::json_reader::{JsonReadError, ProcessorJsonObject};
 
-/// Reads a line. What is given back (proration) has negative amounts, all of them.
+/// Parses a line. A proration credit has only negative amounts.
 pub(super) fn read(line: &ProcessorJsonObject<'_>) -> Result<SaleLine, JsonReadError> {
     let discount = line.sum("discount_amounts", |_| true)?;
     Ok(SaleLine {
@@ -19,7 +19,7 @@ pub(super) fn read(line: &ProcessorJsonObject<'_>) -> Result<SaleLine, JsonReadE
     })
 }
 
-/// Tax that the line's amount includes: in `taxes` (Basil), else in `tax_amounts`.
+/// Returns the tax included in the line's amount: from `taxes` (Basil), else `tax_amounts`.
 fn inclusive_tax(line: &ProcessorJsonObject<'_>) -> Result<i64, JsonReadError> {
     let taxes = line.sum("taxes", |tax| tax.has_text("tax_behavior", "inclusive"))?;
     let tax = match taxes {
@@ -29,7 +29,7 @@ fn inclusive_tax(line: &ProcessorJsonObject<'_>) -> Result<i64, JsonReadError> {
     Ok(tax.unwrap_or(0))
 }
 
-/// Whether a credit is none of the discounts that were counted: the list of credits holds those once more.
+/// True if a credit is not one of the discounts already counted: the list of credits contains those as well.
 fn is_separate_from_discount(credit: &ProcessorJsonObject<'_>, discount: Option<i64>) -> bool {
     discount.is_none() || !credit.has_text("type", "discount")
 }

@@ -1,35 +1,30 @@
-//! Which payments paid which invoice: what refunds and disputes of charges are found by.
+//! Invoice payments: which payment paid which invoice, so that refunds and disputes can be matched.
 
-use super::super::as_of::StateVersion;
-use super::super::reading::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::super::json_reader::{JsonReadError, ProcessorJsonObject, ReadContext};
+use super::super::state_version::StateVersion;
 
-/// A payment, by what is known of it.
+/// A payment, by its known ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payment {
-    /// The charge.
     pub charge: Option<String>,
-    /// The payment intent, by which later shapes name what earlier ones named by the charge.
+    /// The payment intent; API versions since Basil use it instead of the charge.
     pub payment_intent: Option<String>,
 }
 
-/// That a payment paid an invoice, or a part of it, as `invoice_payment.paid` tells. Once true, it stays so.
+/// Records that a payment paid an invoice, wholly or in part (`invoice_payment.paid`). Never changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvoicePayment {
-    /// The processor's id of it.
     pub id: String,
-    /// The invoice.
     pub invoice: String,
-    /// The payment.
     pub payment: Payment,
-    /// As of when this holds.
     pub as_of: StateVersion,
 }
 
 impl InvoicePayment {
-    /// Reads one that was asked for (`GET /v1/invoice_payments`).
+    /// Parses a fetched invoice payment (`GET /v1/invoice_payments`).
     ///
     /// # Errors
-    /// A field that matters cannot be read.
+    /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }
@@ -47,7 +42,7 @@ impl InvoicePayment {
     }
 }
 
-/// The payments that an invoice names: its own charge and payment intent, and its list.
+/// Returns the payments that an invoice names: its own charge and payment intent, and its list.
 pub(super) fn payments_of_invoice(object: &ProcessorJsonObject<'_>) -> Result<Vec<Payment>, JsonReadError> {
     let own = Payment {
         charge: object.first_id(&["charge", "payment_intent.latest_charge"])?,
@@ -57,7 +52,7 @@ pub(super) fn payments_of_invoice(object: &ProcessorJsonObject<'_>) -> Result<Ve
     add(&mut payments, own);
     for entry in object.objects("payments")?.iter() {
         let entry = entry?;
-        // The list holds attempts that did not pay, too.
+        // The list also contains attempts that did not pay.
         if entry.text("status")?.is_none_or(|status| status == "paid") {
             add(&mut payments, payment_of_entry(&entry)?);
         }
@@ -72,7 +67,7 @@ fn payment_of_entry(entry: &ProcessorJsonObject<'_>) -> Result<Payment, JsonRead
     })
 }
 
-/// Adds a payment, or what is new of one that is there.
+/// Adds a payment, or completes one that is already in the list.
 fn add(payments: &mut Vec<Payment>, payment: Payment) {
     let same = |ours: &Option<String>, theirs: &Option<String>| ours.is_some() && ours == theirs;
     let known = payments

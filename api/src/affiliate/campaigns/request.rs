@@ -1,11 +1,11 @@
-//! What callers say of campaigns.
+//! Request bodies for campaigns.
 //!
-//! A campaign is made of what is given and of defaults, and changed by what is given; both ways the whole is looked at:
-//! a tier has the rate that the campaign's `commission_type` counts, `recurring_months` goes with `recurring`. Of a rate's two
-//! numbers both are kept, and the one that does not count is there when the type changes.
+//! A new campaign is built from the given fields and defaults; an update changes the given fields. Both validate the
+//! complete result: each tier has the rate that `commission_type` selects, and `recurring_months` requires `recurring`.
+//! Both numbers of a rate (percent and flat) are stored. The unused one applies again when the type changes.
 
 use ::affiliate::campaigns::CampaignDraft;
-use ::affiliate::refusal::AffiliateError;
+use ::affiliate::error::AffiliateError;
 use jiff::Timestamp;
 use mail::affiliate::campaign::{
     Campaign, CommissionDuration, CommissionRate, CommissionTerms, ProductRate, RateTier, Visibility,
@@ -20,27 +20,25 @@ use super::super::fields::{
     parse_cents, parse_integer, parse_time, parse_word, text_schema,
 };
 use super::super::view::tier_schema;
-use crate::call::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::problem::{FieldErrors, Problem};
 use crate::schema::{self, Schemas};
 
-/// The longest name.
 const NAME_BYTES_MAX: usize = 200;
-/// The longest id of the processor's.
+/// Maximum length of an id of the payment processor.
 const PROCESSOR_ID_BYTES_MAX: usize = 255;
-/// Tiers of a campaign.
 const TIERS_MAX: usize = 20;
-/// Products and prices that have a rate of their own.
+/// Maximum number of products and prices with their own rate.
 const PRODUCTS_MAX: usize = 200;
-/// What a sale earns when nothing is said: a fifth.
+/// Default commission rate: 20 %.
 const BPS_DEFAULT: u16 = 2_000;
-/// For how many days a visit binds when nothing is said.
+/// Default time in which a visit can be credited to a partner, in days.
 const COOKIE_DAYS_DEFAULT: u16 = 60;
-/// For how many days a commission waits when nothing is said.
+/// Default hold period of a commission, in days.
 const HOLD_DAYS_DEFAULT: u16 = 30;
 
-/// Which number of a rate counts.
+/// Selects the number of a rate that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommissionType {
     Percent,
@@ -73,7 +71,7 @@ impl CommissionType {
     }
 }
 
-/// The two numbers of a rate, as far as they were given.
+/// The two numbers of a rate, as far as they are known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct RateNumbers {
     bps: Option<BasisPoints>,
@@ -88,7 +86,7 @@ impl RateNumbers {
         }
     }
 
-    /// Those that are kept of a rate.
+    /// Both stored numbers of a rate.
     fn from_rate(rate: CommissionRate, unused: i64) -> Self {
         let unused = Some(unused).filter(|unused| *unused != 0);
         match rate {
@@ -100,12 +98,12 @@ impl RateNumbers {
         }
     }
 
-    /// These, and where one is missing that of others.
+    /// Fills missing numbers from `others`.
     fn or_defaults(self, others: Self) -> Self {
         Self { bps: self.bps.or(others.bps), flat: self.flat.or(others.flat) }
     }
 
-    /// The number that does not count; zero for none.
+    /// The number that the type does not use; zero if absent.
     fn unused_number(self, kind: CommissionType) -> i64 {
         match kind {
             CommissionType::Percent => self.flat.unwrap_or_default(),
@@ -120,7 +118,7 @@ impl RateNumbers {
         }
     }
 
-    /// Whether the number is given that does not count.
+    /// Returns whether only the number is given that the type does not use.
     fn has_only_unused(self, kind: CommissionType) -> bool {
         match kind {
             CommissionType::Percent => self.flat.is_some_and(|cents| cents != 0) && self.bps.is_none(),
@@ -129,7 +127,7 @@ impl RateNumbers {
     }
 }
 
-/// What was given of a campaign.
+/// The campaign fields of a request; `None` if absent.
 #[derive(Debug, Default)]
 pub struct CampaignFields {
     name: Option<String>,
@@ -204,11 +202,11 @@ impl CampaignFields {
         }
     }
 
-    /// A campaign of these and of defaults; with this name where none was given.
+    /// Builds a new campaign from the fields and defaults; `name` is used if no name was given.
     pub(super) fn create_draft(&self, name: &str) -> Result<CampaignDraft, AffiliateError> {
         let percent = BasisPoints::try_from(BPS_DEFAULT).unwrap_or_default();
-        // The default is a share: it is none beside a fixed amount.
-        let kept = if self.kind == Some(CommissionType::Flat) {
+        // The default percentage does not apply to a campaign with a flat amount.
+        let default_rate = if self.kind == Some(CommissionType::Flat) {
             RateNumbers::default()
         } else {
             RateNumbers::from_rate(CommissionRate::Percent(percent), 0)
@@ -232,18 +230,18 @@ impl CampaignFields {
             archived_at: None,
             make_default: false,
         };
-        self.apply(new, kept)
+        self.apply(new, default_rate)
     }
 
-    /// A campaign as it is after the change.
+    /// Applies the fields to an existing campaign.
     pub(super) fn update_draft(&self, before: &Campaign) -> Result<CampaignDraft, AffiliateError> {
-        let kept = RateNumbers::from_rate(before.terms.base, before.terms.unused);
-        self.apply(CampaignDraft::from_campaign(before), kept)
+        let stored = RateNumbers::from_rate(before.terms.base, before.terms.unused);
+        self.apply(CampaignDraft::from_campaign(before), stored)
     }
 
-    fn apply(&self, before: CampaignDraft, kept: RateNumbers) -> Result<CampaignDraft, AffiliateError> {
+    fn apply(&self, before: CampaignDraft, stored: RateNumbers) -> Result<CampaignDraft, AffiliateError> {
         let mut wrong: Vec<(String, String)> = Vec::new();
-        let terms = self.apply_terms((before.terms, kept), &mut wrong);
+        let terms = self.apply_terms((before.terms, stored), &mut wrong);
         if !wrong.is_empty() {
             return Err(AffiliateError::Fields(wrong));
         }
@@ -259,13 +257,13 @@ impl CampaignFields {
 
     fn apply_terms(
         &self,
-        (before, kept): (CommissionTerms, RateNumbers),
+        (before, stored): (CommissionTerms, RateNumbers),
         wrong: &mut Vec<(String, String)>,
     ) -> CommissionTerms {
-        let base = self.apply_base_rate((before.base, kept), wrong);
+        let base = self.apply_base_rate((before.base, stored), wrong);
         CommissionTerms {
             base,
-            unused: self.numbers.or_defaults(kept).unused_number(CommissionType::from_rate(base)),
+            unused: self.numbers.or_defaults(stored).unused_number(CommissionType::from_rate(base)),
             tiers: self.apply_tiers(before.tiers, CommissionType::from_rate(base), wrong),
             products: self.products.clone().unwrap_or(before.products),
             duration: self.apply_duration(before.duration, wrong),
@@ -279,15 +277,18 @@ impl CampaignFields {
 
     fn apply_base_rate(
         &self,
-        (before, kept): (CommissionRate, RateNumbers),
+        (before, stored): (CommissionRate, RateNumbers),
         wrong: &mut Vec<(String, String)>,
     ) -> CommissionRate {
         let kind = self.kind.unwrap_or(CommissionType::from_rate(before));
         if self.kind.is_none() && self.numbers.has_only_unused(kind) {
-            wrong.push(("commission_type".to_owned(), "says which of the two numbers counts: give it".to_owned()));
+            wrong.push((
+                "commission_type".to_owned(),
+                "is required: it selects which of the two rates applies".to_owned(),
+            ));
             return before;
         }
-        self.numbers.or_defaults(kept).to_rate(kind).unwrap_or_else(|| {
+        self.numbers.or_defaults(stored).to_rate(kind).unwrap_or_else(|| {
             wrong.push((kind.number().to_owned(), "is required with this `commission_type`".to_owned()));
             before
         })
@@ -305,7 +306,7 @@ impl CampaignFields {
                 Some(RateTier { rate: numbers.to_rate(kind)?, unused: numbers.unused_number(kind), ..*tier })
             });
             return turned.collect::<Option<Vec<_>>>().unwrap_or_else(|| {
-                let why = "are of another `commission_type`: give them anew, or an empty list";
+                let why = "have rates of another `commission_type`: replace them, or send an empty list";
                 wrong.push(("tiers".to_owned(), why.to_owned()));
                 before
             });
@@ -324,7 +325,7 @@ impl CampaignFields {
         let twice =
             |pair: &[RateTier]| matches!(pair, [one, other] if one.min_paid_customers == other.min_paid_customers);
         if tiers.windows(2).any(twice) {
-            wrong.push(("tiers".to_owned(), "has one number of `min_paid_customers` twice".to_owned()));
+            wrong.push(("tiers".to_owned(), "has duplicate values of `min_paid_customers`".to_owned()));
         }
         tiers
     }
@@ -338,22 +339,22 @@ impl CampaignFields {
             return CommissionDuration::Recurring(self.months.unwrap_or(months));
         }
         if self.months.flatten().is_some() {
-            let why = "goes with `commission_duration` `recurring`";
+            let why = "requires `commission_duration` `recurring`";
             wrong.push(("recurring_months".to_owned(), why.to_owned()));
         }
         CommissionDuration::Once
     }
 }
 
-/// How an entry of a list is read, at its place.
+/// Parses one object of a list.
 type ReadListEntry<T> = fn(&mut BodyFieldReader<'_>) -> Option<T>;
 
-/// The names of a list's entries.
+/// Field names of a list's objects.
 trait NamedListItem {
     const NAMES: FieldNames;
 }
 
-/// A list of objects.
+/// Parses a list of objects; errors name the index.
 fn read_list<T: NamedListItem>(
     given: &mut BodyFieldReader<'_>,
     name: &'static str,
@@ -417,7 +418,7 @@ fn read_product_rate(given: &mut BodyFieldReader<'_>) -> Option<ProductRate> {
     Some(ProductRate { product: product?, price, rate, unused, label })
 }
 
-/// What a body says of a campaign, with the errors that need no more than the body.
+/// Parses the fields of a campaign and reports the errors that do not depend on the stored campaign.
 fn read_campaign_fields(call: &Request, needs_name: bool) -> Result<CampaignFields, Problem> {
     let mut given = BodyFieldReader::from_body(call, &NAMES)?;
     if needs_name {
@@ -430,29 +431,38 @@ fn read_campaign_fields(call: &Request, needs_name: bool) -> Result<CampaignFiel
             products.iter().skip(n + 1).any(same)
         });
         if twice {
-            given.add_error("product_rates", "has two rates for one product or price");
+            given.add_error("product_rates", "has more than one rate for a product or price");
         }
     }
     given.finish()?;
     Ok(fields)
 }
 
-fn fields_schema() -> Vec<(&'static str, Value)> {
-    let product = schema::object_with(
-        "A rate of a product or of one of its prices",
+fn product_rate_schema() -> Value {
+    schema::object_with(
+        "The rate of a product or of one of its prices",
         &["product_id", "commission_type"],
         [
-            ("product_id", text_schema(PROCESSOR_ID_BYTES_MAX, "The processor's id of the product")),
-            ("price_id", nullable_text_schema(PROCESSOR_ID_BYTES_MAX, "Of one price of it; of all of them otherwise")),
+            ("product_id", text_schema(PROCESSOR_ID_BYTES_MAX, "The payment processor's product id")),
+            (
+                "price_id",
+                nullable_text_schema(
+                    PROCESSOR_ID_BYTES_MAX,
+                    "The payment processor's price id; null applies to all prices of the product",
+                ),
+            ),
             (
                 "commission_type",
-                schema::string_enum(&["percent", "flat", "none"], "What counts; nothing is earned with `none`"),
+                schema::string_enum(&["percent", "flat", "none"], "Which rate applies; `none` earns nothing"),
             ),
-            ("commission_bps", bps_schema("The share, with `percent`")),
-            ("commission_flat_cents", cents_schema("The amount, with `flat`")),
-            ("label", nullable_text_schema(NAME_BYTES_MAX, "What people call it")),
+            ("commission_bps", bps_schema("The percentage in basis points, with `percent`")),
+            ("commission_flat_cents", cents_schema("The amount in minor units, with `flat`")),
+            ("label", nullable_text_schema(NAME_BYTES_MAX, "A label for your own use")),
         ],
-    );
+    )
+}
+
+fn fields_schema() -> Vec<(&'static str, Value)> {
     let listed = |items, most: usize, about: &str| {
         let mut schema = schema::list(items, about);
         schema["maxItems"] = json!(most);
@@ -468,31 +478,57 @@ fn fields_schema() -> Vec<(&'static str, Value)> {
         schema
     };
     vec![
-        ("name", text_schema(NAME_BYTES_MAX, "What people call it; no two campaigns have the same")),
-        ("visibility", schema::string_enum(Visibility::WORDS, "Who may see it; public")),
-        ("auto_approve", schema::boolean("Whether who joins by the program's form is active at once; false")),
-        ("commission_type", schema::string_enum(CommissionType::WORDS, "Which of the two counts; percent")),
-        ("commission_bps", default(bps_schema("The share of a sale, with `percent`"), json!(BPS_DEFAULT))),
-        ("commission_flat_cents", cents_schema("The amount for a sale, with `flat`")),
-        ("commission_duration", schema::string_enum(&["once", "recurring"], "For which sales; recurring")),
-        ("recurring_months", nullable(1..=u16::MAX.into(), "For how many months; null for as long as they pay")),
-        ("max_commission_cents", nullable(1..=CENTS_MAX, "The most that one sale earns")),
-        ("tiers", listed(tier_schema(), TIERS_MAX, "Rates that rise with paying customers")),
-        ("product_rates", listed(product, PRODUCTS_MAX, "Rates of products and prices")),
-        ("second_tier_bps", bps_schema("The recruiter's share of the same sale; none")),
-        ("lead_bounty_cents", cents_schema("What a lead earns; nothing")),
+        ("name", text_schema(NAME_BYTES_MAX, "The unique name of the campaign")),
+        ("visibility", schema::string_enum(Visibility::WORDS, "Who can see the campaign; defaults to `public`")),
+        (
+            "auto_approve",
+            schema::boolean(
+                "Whether partners who apply by the program's form are approved automatically; defaults to false",
+            ),
+        ),
+        ("commission_type", schema::string_enum(CommissionType::WORDS, "Which rate applies; defaults to `percent`")),
+        (
+            "commission_bps",
+            default(bps_schema("The percentage of a sale in basis points, with `percent`"), json!(BPS_DEFAULT)),
+        ),
+        ("commission_flat_cents", cents_schema("The amount per sale in minor units, with `flat`")),
+        (
+            "commission_duration",
+            schema::string_enum(
+                &["once", "recurring"],
+                "Whether the first sale or all sales earn a commission; defaults to `recurring`",
+            ),
+        ),
+        (
+            "recurring_months",
+            nullable(1..=u16::MAX.into(), "For how many months sales earn a commission; null is unlimited"),
+        ),
+        ("max_commission_cents", nullable(1..=CENTS_MAX, "Maximum commission per sale")),
+        ("tiers", listed(tier_schema(), TIERS_MAX, "Rates by number of paying customers")),
+        ("product_rates", listed(product_rate_schema(), PRODUCTS_MAX, "Rates of products and prices")),
+        (
+            "second_tier_bps",
+            bps_schema("The recruiting partner's percentage of the same sale in basis points; defaults to 0"),
+        ),
+        ("lead_bounty_cents", cents_schema("The amount per lead in minor units; defaults to 0")),
         (
             "cookie_days",
-            default(integer_schema(1..=365, "For how many days a visit binds"), json!(COOKIE_DAYS_DEFAULT)),
+            default(
+                integer_schema(1..=365, "For how many days a visit is credited to the partner"),
+                json!(COOKIE_DAYS_DEFAULT),
+            ),
         ),
         (
             "hold_days",
             default(
-                integer_schema(0..=365, "For how many days a commission waits for refunds"),
+                integer_schema(0..=365, "For how many days a commission is held for refunds"),
                 json!(HOLD_DAYS_DEFAULT),
             ),
         ),
-        ("archived_at", schema::nullable_time("Since when it takes no new partners; null brings it back")),
+        (
+            "archived_at",
+            schema::nullable_time("When the campaign was archived and stopped accepting partners; null restores it"),
+        ),
         ("make_default", schema::boolean("Whether it becomes the default campaign")),
     ]
 }
@@ -505,7 +541,7 @@ fn example(schema: &mut Value) {
     }]);
 }
 
-/// What `POST /affiliate-campaigns` takes.
+/// Body of `POST /affiliate-campaigns`.
 #[derive(Debug)]
 pub struct CreateCampaign(pub(super) CampaignDraft);
 
@@ -514,7 +550,7 @@ impl FromRequest for CreateCampaign {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("CreateAffiliateCampaign", |_| {
-            let mut schema = schema::object_with("A campaign to be made", &["name"], fields_schema());
+            let mut schema = schema::object_with("A new campaign", &["name"], fields_schema());
             example(&mut schema);
             schema
         });
@@ -534,7 +570,7 @@ impl FromRequest for CreateCampaign {
     }
 }
 
-/// What `PATCH /affiliate-campaigns/{id}` takes.
+/// Body of `PATCH /affiliate-campaigns/{id}`.
 #[derive(Debug)]
 pub struct UpdateCampaign(pub(super) CampaignPath, pub(super) CampaignFields);
 
@@ -543,7 +579,7 @@ impl FromRequest for UpdateCampaign {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("UpdateAffiliateCampaign", |_| {
-            let mut schema = schema::object_with("What changes about a campaign", &[], fields_schema());
+            let mut schema = schema::object_with("The fields of a campaign to change", &[], fields_schema());
             example(&mut schema);
             schema
         });
@@ -556,7 +592,7 @@ impl FromRequest for UpdateCampaign {
     }
 }
 
-/// What `PUT …/campaigns/default` takes.
+/// Body of `PUT …/campaigns/default`.
 #[derive(Debug)]
 pub struct SetDefaultCampaign(pub(super) CampaignFields);
 
@@ -565,8 +601,7 @@ impl FromRequest for SetDefaultCampaign {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("DefaultAffiliateCampaign", |_| {
-            let mut schema =
-                schema::object_with("The default campaign, or what changes about it", &[], fields_schema());
+            let mut schema = schema::object_with("The fields of the default campaign", &[], fields_schema());
             example(&mut schema);
             schema
         });

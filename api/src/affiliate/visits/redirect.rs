@@ -1,5 +1,5 @@
-//! `GET /r/{token}`: a partner's link that needs no script. Whoever follows it is led on to where the link leads, with the
-//! visit in `stx_ref`; who only looks (HEAD, a prefetch, a crawler) is led on without one.
+//! `GET /r/{token}`: a partner's link that works without the script. It redirects to the link's destination with the
+//! visit in `stx_ref`. HEAD requests, prefetches and crawlers are redirected without a visit.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use mail::affiliate::program::AffiliateProgram;
 use serde_json::{Value, json};
 
 use super::{BrowserClient, TEXT_CHARS_MAX, URL_CHARS_MAX, header_text, refusal_problem};
-use crate::call::{ExtraResponse, FromRequest, HTML_MEDIA_TYPE, IntoResponse, Request, RequestSpec, Response};
-use crate::page;
+use crate::handler::{ExtraResponse, FromRequest, HTML_MEDIA_TYPE, IntoResponse, Request, RequestSpec, Response};
+use crate::paging;
 use crate::problem::{ErrorCode, Problem};
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// What a person sees whose link is no program's.
+/// Page for browsers if the link belongs to no program.
 const NO_SUCH_LINK: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
     <meta name=\"viewport\" content=\"width=device-width\"><title>No such link</title></head>\
     <body style=\"font:1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem\">\
-    <h1>No such link</h1><p>This link is not valid. It may have been cut on its way to you: \
-    open it again where you found it, or ask who gave it to you.</p></body></html>\n";
+    <h1>No such link</h1><p>This link is not valid. It may be incomplete: \
+    open it again where you found it, or ask the person who gave it to you.</p></body></html>\n";
 
-/// A link that is followed.
+/// Path, query and headers of a followed link.
 #[derive(Debug)]
 pub struct FollowLink {
     caller: BrowserClient,
@@ -44,15 +44,15 @@ impl FromRequest for FollowLink {
         let text = || json!({"type": "string"});
         let parameters = vec![
             schema::path_parameter("token", "The token of a partner's link"),
-            schema::query_parameter("key", "The program's publishable key; its portal's host needs none", text()),
+            schema::query_parameter("key", "The program's publishable key; not needed on the portal's host", text()),
             schema::query_parameter("sub_id", "The partner's own tag", text()),
         ];
         RequestSpec { parameters, ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        // A link is led on, whatever else somebody has put behind it.
-        let given = page::parse_query(&call.query).unwrap_or_default();
+        // A malformed query does not prevent the redirect.
+        let given = paging::parse_query(&call.query).unwrap_or_default();
         let first = |name: &str| {
             let value = given.iter().find(|(given, _)| given == name).map(|(_, value)| value);
             value.map(|value| value.chars().take(TEXT_CHARS_MAX).collect::<String>())
@@ -72,12 +72,11 @@ impl FromRequest for FollowLink {
     }
 }
 
-/// Where it leads.
+/// Result of following a link.
 #[derive(Debug)]
 pub enum LinkRedirect {
-    /// There.
     Location(HeaderValue),
-    /// Nowhere: it is no program's.
+    /// The link belongs to no program.
     NotFound,
 }
 
@@ -87,11 +86,12 @@ impl IntoResponse for LinkRedirect {
     const EXTRA_RESPONSES: &'static [ExtraResponse] = &[ExtraResponse {
         status: 404,
         media_type: Some(HTML_MEDIA_TYPE),
-        about: "To a browser: the link is no program's",
+        about: "For browsers: the link belongs to no program",
     }];
 
     fn describe(_: &mut Schemas) -> Value {
-        json!({"type": "string", "maxLength": 0, "examples": [""], "description": "Nothing: `Location` says where it leads"})
+        let about = "An empty body; `Location` is the destination";
+        json!({"type": "string", "maxLength": 0, "examples": [""], "description": about})
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
@@ -134,7 +134,7 @@ async fn find_program(room: &AppState, follow: &FollowLink) -> Result<Option<Aff
 /// `GET /r/{token}`.
 ///
 /// # Errors
-/// It is no program's; the store cannot be read.
+/// The link belongs to no program; the store cannot be read.
 pub async fn follow(room: Arc<AppState>, follow: FollowLink) -> Result<LinkRedirect, Problem> {
     let Some(program) = find_program(&room, &follow).await? else {
         return if follow.wants_page {
@@ -144,7 +144,7 @@ pub async fn follow(room: Arc<AppState>, follow: FollowLink) -> Result<LinkRedir
         };
     };
     let now = room.intake.clock().now();
-    // Who comes too often is led on, and leaves nothing.
+    // Above the rate limit the client is redirected, but no visit is recorded.
     let counts = !follow.caller.is_bot()
         && room.click_limits.check_address(follow.caller.client_ip, now).is_ok()
         && room.click_limits.check_site(program.account, now).is_ok();

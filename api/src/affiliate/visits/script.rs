@@ -1,5 +1,5 @@
-//! `GET /stx.js`: the browser script, the same bytes for everybody. It is made of `web/stx.src.js`; `docs/STX.md` is for
-//! those who use it.
+//! `GET /stx.js`: the browser script, built from `web/stx.src.js`. The bytes are the same for every site. Usage is
+//! documented in `docs/STX.md`.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,19 +10,18 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::header_text;
-use crate::call::{ExtraResponse, FromRequest, IntoResponse, Request, RequestSpec, Response};
+use crate::handler::{ExtraResponse, FromRequest, IntoResponse, Request, RequestSpec, Response};
 use crate::problem::Problem;
-use crate::room::AppState;
 use crate::schema::{self, Schemas};
+use crate::state::AppState;
 
-/// What browsers run.
 const SCRIPT: &str = include_str!("../../../../web/stx.js");
-/// For how long they may keep it without asking; a day longer, while they ask.
+/// Cacheable for an hour; for one more day while it is revalidated.
 const SCRIPT_CACHE_CONTROL: &str = "public, max-age=3600, stale-while-revalidate=86400";
-/// An `If-None-Match` that is longer names none of ours.
+/// `If-None-Match` is truncated to this length; a match is expected within it.
 const IF_NONE_MATCH_CHARS_MAX: usize = 1_000;
 
-/// What it is told apart by (RFC 9110 8.8.3).
+/// `ETag` of the script: a prefix of its SHA-256 (RFC 9110 8.8.3).
 static SCRIPT_ETAG: LazyLock<String> = LazyLock::new(|| {
     let digest = Sha256::digest(SCRIPT.as_bytes());
     let digits = digest.iter().take(8).flat_map(|byte| [byte >> 4, byte & 15]);
@@ -30,7 +29,7 @@ static SCRIPT_ETAG: LazyLock<String> = LazyLock::new(|| {
     format!("\"{hex}\"")
 });
 
-/// Who asks for it, and has it perhaps.
+/// A request for the script.
 #[derive(Debug)]
 pub struct GetReferralScript {
     etag_matches: bool,
@@ -38,7 +37,7 @@ pub struct GetReferralScript {
 
 impl FromRequest for GetReferralScript {
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let known = schema::header_parameter("If-None-Match", "The `ETag` of the script that one has");
+        let known = schema::header_parameter("If-None-Match", "The `ETag` of the cached script");
         RequestSpec { parameters: vec![known], ..RequestSpec::default() }
     }
 
@@ -49,7 +48,7 @@ impl FromRequest for GetReferralScript {
     }
 }
 
-/// The script, or that it is the same.
+/// The script, or 304 if the client has it.
 #[derive(Debug)]
 pub struct ReferralScript {
     not_modified: bool,
@@ -58,7 +57,7 @@ pub struct ReferralScript {
 impl IntoResponse for ReferralScript {
     const MEDIA_TYPE: &'static str = "text/javascript; charset=utf-8";
     const EXTRA_RESPONSES: &'static [ExtraResponse] =
-        &[ExtraResponse { status: 304, media_type: None, about: "It is the same" }];
+        &[ExtraResponse { status: 304, media_type: None, about: "Not modified" }];
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "description": "The script"})
@@ -73,7 +72,7 @@ impl IntoResponse for ReferralScript {
         let headers = vec![
             (ETAG, tag),
             (CACHE_CONTROL, HeaderValue::from_static(SCRIPT_CACHE_CONTROL)),
-            // Any site may have it, also one that asks for it with CORS or keeps others' things out (COEP).
+            // Any site may load it, also with CORS or under a cross-origin embedder policy (COEP).
             (ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
             (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("cross-origin")),
         ];
@@ -87,6 +86,6 @@ impl IntoResponse for ReferralScript {
 ///
 /// # Errors
 /// None.
-pub async fn get(_: Arc<AppState>, asked: GetReferralScript) -> Result<ReferralScript, Problem> {
-    Ok(ReferralScript { not_modified: asked.etag_matches })
+pub async fn get(_: Arc<AppState>, request: GetReferralScript) -> Result<ReferralScript, Problem> {
+    Ok(ReferralScript { not_modified: request.etag_matches })
 }

@@ -1,26 +1,26 @@
-//! What a commission comes to: shares of parts of the base, fixed amounts, the most that it may be, and the currency's
-//! step.
+//! Commission amount: percent shares and flat amounts, limited by the cap and rounded to the currency's payout step.
 
 use super::rate::{RateGroup, RateShare};
 use super::{ArithmeticError, divide_half_up, minus, narrow, plus, times};
 use crate::affiliate::money::{BasisPoints, Currency};
 
-/// Basis points of a whole.
+/// 100 % in basis points.
 const WHOLE: i128 = 10_000;
 
-/// Shares of several parts, rounded once, halves up.
+/// Adds the percent shares of several parts and rounds the sum once, half up.
 ///
 /// # Errors
-/// Figures that are too large.
+/// [`ArithmeticError::TooLarge`] on overflow.
 pub fn percent_of_parts(parts: impl IntoIterator<Item = (i64, BasisPoints)>) -> Result<i64, ArithmeticError> {
     let sum = parts.into_iter().try_fold(0, |sum, (base, points)| plus(sum, times(base, i128::from(points.get()))?))?;
     narrow(divide_half_up(sum, WHOLE)?)
 }
 
-/// What groups earn, each with so much of the base: the shares, rounded once, and each fixed amount.
+/// Returns the commission of rate groups, each with its part of the base: the percent shares, rounded once, plus every
+/// flat amount.
 ///
 /// # Errors
-/// Figures that are too large.
+/// [`ArithmeticError::TooLarge`] on overflow.
 pub fn sum_of_groups<'a>(groups: impl IntoIterator<Item = (&'a RateGroup, i64)>) -> Result<i64, ArithmeticError> {
     let (mut shares, mut flat) = (Vec::new(), 0);
     for (group, base) in groups {
@@ -33,25 +33,25 @@ pub fn sum_of_groups<'a>(groups: impl IntoIterator<Item = (&'a RateGroup, i64)>)
     narrow(plus(percent_of_parts(shares)?, flat)?)
 }
 
-/// An amount as it can be paid.
+/// An amount that can be paid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Payable {
-    /// The amount, in whole steps of its currency.
+    /// Whole payout steps of the currency, in minor units.
     pub amount: i64,
-    /// Whether it would be more without a cap.
+    /// True if the amount was lowered to the cap.
     pub is_capped: bool,
 }
 
-/// Brings an amount under the most that it may be, and to a whole number of its currency's steps: the nearest, halves
-/// up, but never above the cap.
+/// Limits an amount to the cap and rounds it to the currency's payout step: to the nearest step, halves up, but never
+/// above the cap.
 ///
 /// # Errors
-/// A negative cap; figures that are too large.
+/// [`ArithmeticError::Negative`] for a negative cap; [`ArithmeticError::TooLarge`] on overflow.
 pub fn payable(amount: i64, most: Option<i64>, currency: Currency) -> Result<Payable, ArithmeticError> {
     let step = i128::from(currency.payout_step());
     let rounded = times(divide_half_up(amount.into(), step)?, step)?;
     match most {
-        Some(most) if most < 0 => Err(ArithmeticError::Negative("the most that a sale earns")),
+        Some(most) if most < 0 => Err(ArithmeticError::Negative("the commission cap")),
         Some(most) if i128::from(amount) > i128::from(most) || rounded > i128::from(most) => {
             let over = i128::from(most).checked_rem(step).ok_or(ArithmeticError::Weightless)?;
             Ok(Payable { amount: narrow(minus(most, over)?)?, is_capped: true })
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_and_caps() {
+    fn amounts_are_rounded_to_steps_and_capped() {
         let table = [
             // amount, cap, currency, payable, capped
             (980, None, "usd", 980, false),
@@ -87,6 +87,6 @@ mod tests {
         }
         let isk = "isk".parse().unwrap();
         assert_eq!(payable(i64::MAX, None, isk), Ok(Payable { amount: i64::MAX - 7, is_capped: false }));
-        assert_eq!(payable(5, Some(-1), isk), Err(ArithmeticError::Negative("the most that a sale earns")));
+        assert_eq!(payable(5, Some(-1), isk), Err(ArithmeticError::Negative("the commission cap")));
     }
 }

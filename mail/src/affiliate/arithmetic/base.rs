@@ -1,18 +1,18 @@
-//! The commissionable base `B` of a sale: what was really paid, less tax.
+//! The commissionable base `B` of a sale: the amount that was paid, less tax.
 //!
-//! Coupons make `total` smaller, account credit and partial payments `amount_paid`; all of them so shrink the base.
+//! Coupons lower `total`; account credit and partial payments lower `amount_paid`. Each of them lowers the base.
 
 use super::{ArithmeticError, divide_half_up, minus, narrow, times};
 use crate::affiliate::sale::Sale;
 
-/// The base of a sale; `None` when nothing was paid for it, which is no sale at all: it earns nothing and converts
-/// nobody.
+/// Returns the base of a sale, or `None` if nothing was paid. A sale without payment earns no commission and does not
+/// make the person a customer.
 ///
-/// `B = round(total_excluding_tax × amount_paid / total)`, halves up; `total − tax` stands for a `total_excluding_tax`
-/// that is not said.
+/// `B = round(total_excluding_tax × amount_paid / total)`, halves up. If `total_excluding_tax` is missing, `total −
+/// tax` is used.
 ///
 /// # Errors
-/// Figures that are too large.
+/// [`ArithmeticError::TooLarge`] on overflow.
 pub fn commissionable_base(sale: &Sale) -> Result<Option<i64>, ArithmeticError> {
     if sale.total <= 0 || sale.amount_paid <= 0 {
         return Ok(None);
@@ -22,10 +22,10 @@ pub fn commissionable_base(sale: &Sale) -> Result<Option<i64>, ArithmeticError> 
     Ok(Some(base).filter(|base| *base > 0))
 }
 
-/// The tax in a sale's total.
+/// Returns the tax that a sale's total includes.
 ///
 /// # Errors
-/// Figures that are too large.
+/// [`ArithmeticError::TooLarge`] on overflow.
 pub fn tax_of_sale(sale: &Sale) -> Result<i64, ArithmeticError> {
     match sale.total_excluding_tax {
         Some(without_tax) => narrow(minus(sale.total, without_tax)?),

@@ -1,15 +1,15 @@
-//! Whether two addresses are one person's: who recruits, sells and buys at once earns nothing by it.
+//! Detects two email addresses of one person, so that self-referrals earn nothing.
 
-/// Domains whose mailboxes are the same whatever the dots before the `@`.
+/// Domains that ignore dots in the local part.
 const WITHOUT_DOTS: [&str; 2] = ["gmail.com", "googlemail.com"];
 
-/// The form in which people are compared: lower case, without a `+tag`, and at Gmail without dots.
+/// The comparison form of an address: lower case, without a `+tag`, and without dots at Gmail.
 #[must_use]
 pub fn normalized(email: &str) -> String {
     let email = email.trim().to_lowercase();
     let Some((local, domain)) = email.rsplit_once('@') else { return email };
     let local = match local.split_once('+') {
-        // What begins with a plus has no mailbox before its tag.
+        // A local part that begins with `+` has no mailbox before the tag.
         Some((mailbox, _)) if !mailbox.is_empty() => mailbox,
         _ => local,
     };
@@ -20,7 +20,7 @@ pub fn normalized(email: &str) -> String {
     }
 }
 
-/// Whether two addresses are one person's.
+/// True if both addresses have the same [`normalized`] form.
 #[must_use]
 pub fn is_same_person(one: &str, other: &str) -> bool {
     normalized(one) == normalized(other)
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_are_told_apart() {
+    fn addresses_of_one_person_are_recognised() {
         let table = [
             ("ada@example.com", "Ada@Example.com", true),
             ("ada@example.com", "ada+shop@example.com", true),

@@ -1,8 +1,14 @@
-//! Which rate holds for what of a sale.
+//! Commission rates: which rate applies to which lines of a sale.
 //!
-//! Precedence: the partner's own rate before the product's (a price before its product) before the highest tier that
-//! the partner's number of paying customers reaches before the campaign's base rate. A partner's own rate is fixed:
-//! neither tiers nor products move it. (What is excluded altogether does not come here at all.)
+//! Precedence, highest first:
+//!
+//! 1. the partner's own rate (override);
+//! 2. the rate of the line's price, then of its product;
+//! 3. the highest tier that the partner's number of paying customers reaches;
+//! 4. the campaign's base rate.
+//!
+//! An override is fixed: tiers and product rates do not change it. Excluded partners and customers are filtered out by
+//! the caller.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,76 +18,71 @@ use crate::affiliate::campaign::{CommissionRate, CommissionTerms, ProductRate};
 use crate::affiliate::money::BasisPoints;
 use crate::affiliate::sale::{Sale, SaleLine};
 
-/// Where a rate comes from.
+/// The rule that a rate comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateSource {
-    /// The partner has one of its own.
+    /// The partner's own rate.
     Override,
-    /// The campaign has one for a product, or for one price of it.
+    /// The campaign's rate for a product or for one of its prices.
     Product {
-        /// The processor's id of the product.
+        /// The product's id at the payment processor.
         product: String,
-        /// The processor's id of the price, where the rate is of that.
+        /// The price's id at the payment processor, if the rate is limited to one price.
         price: Option<String>,
-        /// What people call it.
+        /// Display name.
         label: Option<String>,
     },
-    /// The campaign has one from a number of paying customers on.
+    /// A campaign tier that applies from a number of paying customers on.
     Tier {
-        /// Which of the campaign's tiers, from 0.
+        /// Index in the campaign's list of tiers, from 0.
         index: u16,
-        /// From how many on.
         min_paid_customers: u32,
     },
-    /// The campaign's.
+    /// The campaign's base rate.
     Base,
-    /// The campaign's for the recruiter.
+    /// The campaign's second-tier rate for the recruiter.
     SecondTier,
 }
 
-/// What a group of lines earns.
+/// The commission of a rate group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateShare {
-    /// A share of what was paid for it.
+    /// A share of the group's base.
     Percent(BasisPoints),
-    /// A fixed amount, once.
+    /// A fixed amount in minor units, once per group.
     Flat(i64),
-    /// A fixed amount that was left out, as was done once: it is in another currency than the commission. It has a line of
-    /// its own now.
+    /// A fixed amount in another currency than the commission, left out of it. Occurs in old stored lines only: such an
+    /// amount has a line of its own today.
     OtherCurrency(i64),
-    /// Nothing.
     Excluded,
 }
 
-/// Lines of a sale that have one rate.
+/// The lines of a sale that have the same rate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateGroup {
-    /// Where the rate comes from.
     pub rule: RateSource,
-    /// What it earns.
     pub share: RateShare,
-    /// Its part of the base.
+    /// This group's part of the sale's base, in minor units.
     pub base: i64,
 }
 
-/// What a partner is offered at the time of a sale.
+/// The rates of a partner at the time of a sale.
 #[derive(Debug, Clone, Copy)]
 pub struct RateOffer<'a> {
-    /// The campaign's terms.
     pub terms: &'a CommissionTerms,
-    /// The partner's own rate.
+    /// The partner's own rate, which replaces the terms' rates.
     pub commission_override: Option<BasisPoints>,
-    /// How many paying customers the partner brought, the one that is converting now among them.
+    /// The number of paying customers of the partner, including the one that converts with this sale.
     pub paying_customers: u32,
 }
 
-/// The groups of a sale with their rates and their parts of `base`, in the order of the invoice's lines. The parts come
-/// to exactly `base`. Groups that came to nothing or less (what is given back by proration) are left out.
+/// Groups a sale's lines by rate and splits `base` among the groups, in the order of the invoice's lines. The parts add
+/// up to exactly `base`. Groups with a net amount of zero or less (proration credits) are left out.
 ///
 /// # Errors
-/// A negative fixed amount; figures that are too large.
+/// [`ArithmeticError::Negative`] for a negative flat amount; [`ArithmeticError::TooLarge`] on overflow.
 pub fn rate_groups(sale: &Sale, base: i64, offer: &RateOffer<'_>) -> Result<Vec<RateGroup>, ArithmeticError> {
     if let Some(own) = offer.commission_override {
         return Ok(vec![RateGroup { rule: RateSource::Override, share: RateShare::Percent(own), base }]);
@@ -97,7 +98,7 @@ pub fn rate_groups(sale: &Sale, base: i64, offer: &RateOffer<'_>) -> Result<Vec<
     }
     found.retain(|(_, net)| *net > 0);
     if found.is_empty() {
-        // Nothing is known of what was sold, but it was paid for.
+        // The invoice has no usable lines but was paid: the general rate applies to the whole base.
         found.push((None, 1));
     }
     let weights: Vec<i128> = found.iter().map(|(_, net)| *net).collect();
@@ -105,12 +106,12 @@ pub fn rate_groups(sale: &Sale, base: i64, offer: &RateOffer<'_>) -> Result<Vec<
     found.into_iter().zip(parts).map(|((rate, _), base)| rate_group(rate, base, offer)).collect()
 }
 
-/// What was paid for a line: after discounts, without tax.
+/// The net amount of a line: after discounts and pre-tax credit, without inclusive tax.
 fn net_amount(line: &SaleLine) -> Result<i128, ArithmeticError> {
     minus(minus(minus(line.amount, line.discount)?, line.inclusive_tax)?, line.pretax_credit)
 }
 
-/// The rate of a line's price, or else of its product.
+/// Finds the rate of a line's price, or else of its product.
 fn product_rate<'a>(line: &SaleLine, rates: &'a [ProductRate]) -> Option<&'a ProductRate> {
     let of_price = rates.iter().find(|rate| rate.price.is_some() && rate.price == line.price);
     let of_product = || {
@@ -120,7 +121,7 @@ fn product_rate<'a>(line: &SaleLine, rates: &'a [ProductRate]) -> Option<&'a Pro
     of_price.or_else(of_product)
 }
 
-/// Whether two lines matched the same rate of the list (or none of it).
+/// True if two lines matched the same entry of the rate list, or both matched none.
 fn is_same_rate(a: Option<&ProductRate>, b: Option<&ProductRate>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => std::ptr::eq(a, b),
@@ -151,7 +152,7 @@ fn rate_group(rate: Option<&ProductRate>, base: i64, offer: &RateOffer<'_>) -> R
     Ok(RateGroup { rule, share, base })
 }
 
-/// The rate of what no product's rate is about.
+/// The rate of lines without a product rate.
 fn tier_or_base(offer: &RateOffer<'_>) -> (RateSource, CommissionRate) {
     let reached = offer.terms.tiers.iter().zip(0_u16..);
     let highest = reached

@@ -1,14 +1,15 @@
-//! What is left of a sale's base when money was given back.
+//! The base of a sale after refunds.
 
 use super::{ArithmeticError, divide_half_up, minus, narrow, times};
 
-/// `B' = round(B × (paid − refunded) / paid)`, halves up; nothing once all of it was given back.
+/// `B' = round(B × (paid − refunded) / paid)`, halves up; zero once everything was refunded.
 ///
 /// # Errors
-/// A sale for which nothing was paid, a negative refund, figures that are too large.
+/// [`ArithmeticError::Weightless`] if nothing was paid; [`ArithmeticError::Negative`] for a negative refund;
+/// [`ArithmeticError::TooLarge`] on overflow.
 pub fn remaining_base(base: i64, paid: i64, refunded: i64) -> Result<i64, ArithmeticError> {
     if refunded < 0 {
-        return Err(ArithmeticError::Negative("what was refunded"));
+        return Err(ArithmeticError::Negative("the refunded amount"));
     }
     if paid <= 0 {
         return Err(ArithmeticError::Weightless);
@@ -24,9 +25,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refunds_shrink_the_base() {
+    fn refunds_reduce_the_base() {
         let table = [
-            // base, paid, refunded, what remains
+            // base, paid, refunded, remaining base
             (4_900, 5_831, 0, 4_900),
             (4_900, 5_831, 5_831, 0),
             (4_900, 5_831, 9_999, 0),
@@ -40,6 +41,6 @@ mod tests {
             assert_eq!(remaining_base(base, paid, refunded), Ok(left), "{base} of {paid} less {refunded}");
         }
         assert_eq!(remaining_base(1, 0, 0), Err(ArithmeticError::Weightless));
-        assert_eq!(remaining_base(1, 1, -1), Err(ArithmeticError::Negative("what was refunded")));
+        assert_eq!(remaining_base(1, 1, -1), Err(ArithmeticError::Negative("the refunded amount")));
     }
 }

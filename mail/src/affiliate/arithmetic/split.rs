@@ -1,17 +1,18 @@
-//! Splitting an amount by weights so that the parts come to exactly the amount: by largest remainder.
+//! Splits an amount by weights with the largest remainder method, so that the parts add up to exactly the amount.
 
 use std::cmp::Reverse;
 
 use super::{ArithmeticError, minus, narrow, plus, times};
 
-/// The parts of `total`, one for each weight. No part is off its exact share by a whole unit or more; of equal
-/// remainders the first gets the unit. Neither the total nor a weight is negative.
+/// Splits `total` into one part per weight. Each part differs from its exact share by less than one unit. Leftover
+/// units are assigned by largest remainder; of equal remainders the first gets the unit.
 ///
 /// # Errors
-/// Weights that come to nothing; anything negative; figures that are too large.
+/// [`ArithmeticError::Weightless`] if the weights add up to zero; [`ArithmeticError::Negative`] for a negative total or
+/// weight; [`ArithmeticError::TooLarge`] on overflow.
 pub fn split_by_weights(total: i64, weights: &[i128]) -> Result<Vec<i64>, ArithmeticError> {
     if total < 0 {
-        return Err(ArithmeticError::Negative("what is to be split"));
+        return Err(ArithmeticError::Negative("the amount to split"));
     }
     if weights.iter().any(|weight| *weight < 0) {
         return Err(ArithmeticError::Negative("a weight"));
@@ -31,9 +32,9 @@ pub fn split_by_weights(total: i64, weights: &[i128]) -> Result<Vec<i64>, Arithm
         return Err(ArithmeticError::Weightless);
     }
     let mut order: Vec<(usize, i128)> = remainders.into_iter().enumerate().collect();
-    // The sort is stable: the first of equals stays before the others.
+    // A stable sort: the first of equal remainders gets the unit.
     order.sort_by_key(|(_, remainder)| Reverse(*remainder));
-    // Fewer units are left over than there are parts.
+    // There are fewer leftover units than parts.
     for (index, _) in order.into_iter().take(usize::try_from(left).map_err(|_| ArithmeticError::TooLarge)?) {
         if let Some(part) = parts.get_mut(index) {
             *part = narrow(plus(*part, 1)?)?;
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_are_the_whole() {
+    fn parts_add_up_to_the_total() {
         let table: [(i64, &[i128], &[i64]); 7] = [
             (100, &[1], &[100]),
             (100, &[1, 1, 1], &[34, 33, 33]),
@@ -63,10 +64,10 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_input_is_refused() {
         assert_eq!(split_by_weights(5, &[]), Err(ArithmeticError::Weightless));
         assert_eq!(split_by_weights(5, &[0, 0]), Err(ArithmeticError::Weightless));
-        assert_eq!(split_by_weights(-5, &[1]), Err(ArithmeticError::Negative("what is to be split")));
+        assert_eq!(split_by_weights(-5, &[1]), Err(ArithmeticError::Negative("the amount to split")));
         assert_eq!(split_by_weights(5, &[-1, 3]), Err(ArithmeticError::Negative("a weight")));
         assert_eq!(split_by_weights(i64::MAX, &[i128::MAX]), Err(ArithmeticError::TooLarge));
         assert_eq!(split_by_weights(1, &[i128::MAX, 1]), Err(ArithmeticError::TooLarge));

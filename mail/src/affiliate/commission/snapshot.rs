@@ -1,5 +1,7 @@
-//! By which terms a commission was written, and how it was computed: kept on each line, since new rates are for new
-//! commissions only, refunds are reckoned by the line's own terms, and its partner may ask why.
+//! Terms snapshot and calculation of a commission, stored with each line.
+//!
+//! New rates apply to new commissions only, and refunds are computed by the terms of the line. The calculation explains
+//! the amount to the partner ([`Commission::formula`]).
 
 use std::fmt::Write as _;
 
@@ -13,64 +15,62 @@ use crate::affiliate::arithmetic::{ArithmeticError, refund};
 use crate::affiliate::money::{BasisPoints, Currency};
 use crate::id::CampaignId;
 
-/// By which terms a commission was written.
+/// The terms that a commission was written by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TermsSnapshot {
-    /// The campaign: that of the partner who brought the customer, also for the recruiter's share.
+    /// The campaign of the referring partner, also for the recruiter's share.
     pub campaign: CampaignId,
-    /// Its `rev` then.
+    /// The campaign's `rev` at that time.
     pub campaign_rev: u64,
-    /// For how many days the commission waits for refunds.
+    /// Refund hold in days.
     pub hold_days: u16,
 }
 
-/// How a share of a sale was computed.
+/// The inputs of a commission's computation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommissionCalculation {
-    /// The currency of the sale.
     pub currency: Currency,
-    /// The commissionable base, before anything was given back.
+    /// The commissionable base before refunds, in minor units.
     pub base: i64,
-    /// What was paid.
+    /// The amount that was paid, in minor units.
     pub paid: i64,
-    /// The tax in the invoice's total.
+    /// The tax that the invoice's total includes, in minor units.
     pub tax: i64,
-    /// How many paying customers the partner had, this one among them.
+    /// The partner's number of paying customers, including this one.
     pub paying_customers: u32,
-    /// What earned at which rate; the parts come to the base.
+    /// Lines of the invoice by rate; their bases add up to `base`.
     pub groups: Vec<RateGroup>,
-    /// The most that one sale earns, where the campaign says so.
+    /// The campaign's cap per sale, if it has one.
     pub cap: Option<CommissionCap>,
 }
 
-/// The most that one sale earns.
+/// The maximum commission of one sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommissionCap {
-    /// So much, in minor units of `currency`.
+    /// Maximum in minor units of `currency`.
     pub most: i64,
     /// The program's currency.
     pub currency: Currency,
-    /// What it did.
     pub effect: CapEffect,
 }
 
-/// What a cap did when the commission was written.
+/// The effect of a cap when the commission was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CapEffect {
-    /// Nothing: the commission came to no more.
+    /// The commission did not exceed the cap.
     Unreached,
-    /// It made the commission less.
+    /// The commission was lowered to the cap.
     Hit,
-    /// Nothing: it is in another currency than the commission, and nothing is exchanged.
+    /// Not applied: the cap and the commission have different currencies, and amounts are not converted.
     OtherCurrency,
 }
 
 impl CommissionCalculation {
-    /// What the groups have of what is left of the base.
+    /// Splits the remaining base among the rate groups.
     ///
     /// # Errors
-    /// Figures that are too large, or that nobody writes.
+    /// [`ArithmeticError`] on overflow or for stored values that are negative or all zero.
     pub fn parts(&self, remaining: i64) -> Result<Vec<i64>, ArithmeticError> {
         if remaining == self.base {
             return Ok(self.groups.iter().map(|group| group.base).collect());
@@ -79,26 +79,26 @@ impl CommissionCalculation {
         split_by_weights(remaining, &weights)
     }
 
-    /// What the commission comes to, in `currency`, when so much of the base is left. Fixed amounts do not shrink.
+    /// Computes the commission in `currency` for the remaining base. Flat amounts do not shrink.
     ///
     /// # Errors
-    /// Figures that are too large, or that nobody writes.
+    /// [`ArithmeticError`] on overflow or for stored values that are negative or all zero.
     pub fn payable(&self, remaining: i64, currency: Currency) -> Result<Payable, ArithmeticError> {
         let raw = amount::sum_of_groups(self.groups.iter().zip(self.parts(remaining)?))?;
         let most = self.cap.filter(|cap| cap.effect != CapEffect::OtherCurrency).map(|cap| cap.most);
         amount::payable(raw, most, currency)
     }
 
-    /// What is left of the base when so much was given back.
+    /// Returns the base that remains after refunds of `refunded` minor units.
     ///
     /// # Errors
-    /// Figures that are too large, or that nobody writes.
+    /// [`ArithmeticError`] on overflow, for a negative refund, or if nothing was paid.
     pub fn remaining(&self, refunded: i64) -> Result<i64, ArithmeticError> {
         refund::remaining_base(self.base, self.paid, refunded)
     }
 }
 
-/// Why a commission is as large as it is, in one line.
+/// Explains the amount of a commission in one line.
 pub(super) fn formula(line: &Commission) -> String {
     let total = money_text(line.amount, line.currency);
     let CommissionOrigin::Sale(sold) = &line.origin else { return format!("{total} for a lead") };
@@ -121,34 +121,34 @@ pub(super) fn formula(line: &Commission) -> String {
     }
     if let Some(cap) = calculation.cap {
         let most = money_text(cap.most, cap.currency);
-        let said = match cap.effect {
+        let cap_text = match cap.effect {
             CapEffect::Unreached => String::new(),
-            CapEffect::Hit => format!("; a sale earns at most {most}"),
-            CapEffect::OtherCurrency => format!("; the cap of {most} does not hold in {}", line.currency),
+            CapEffect::Hit => format!("; capped at {most} per sale"),
+            CapEffect::OtherCurrency => format!("; the cap of {most} does not apply in {}", line.currency),
         };
-        text.push_str(&said);
+        text.push_str(&cap_text);
     }
     if *amount != calculation.base {
         let before = money_text(calculation.base, calculation.currency);
-        let _ = write!(text, "; of {before} the rest was given back");
+        let _ = write!(text, "; the base was {before} before refunds");
     }
     text
 }
 
-/// What a group of lines earns: `20 % of 49.00 usd`.
+/// The rate and the base of one group: `20 % of 49.00 usd`.
 fn share_text(group: &RateGroup, base: i64, calculation: &CommissionCalculation, currency: Currency) -> String {
     let base = money_text(base, calculation.currency);
     match group.share {
         RateShare::Percent(points) => format!("{} of {base}", percent_text(points)),
         RateShare::Flat(amount) => format!("{} for a sale of {base}", money_text(amount, currency)),
         RateShare::OtherCurrency(_) => {
-            format!("a fixed amount, left out in {currency}, for a sale of {base}")
+            format!("a fixed amount in another currency, not paid in {currency}, for a sale of {base}")
         }
-        RateShare::Excluded => format!("nothing of {base}"),
+        RateShare::Excluded => format!("no commission on {base}"),
     }
 }
 
-/// Where a rate comes from.
+/// The source of a rate for display.
 fn rate_source_text(rule: &RateSource) -> String {
     match rule {
         RateSource::Override => "the partner's own rate".to_owned(),
@@ -166,7 +166,7 @@ fn money_text(amount: i64, currency: Currency) -> String {
     format!("{} {currency}", currency.format_amount(amount))
 }
 
-/// Basis points as people read them: `20 %`, `12.5 %`.
+/// Basis points as a percentage: `20 %`, `12.5 %`.
 fn percent_text(points: BasisPoints) -> String {
     let text = format!("{}.{:02}", points.get() / 100, points.get() % 100);
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_written_as_people_read_them() {
+    fn rates_are_formatted_as_percentages() {
         let table = [(2_000, "20 %"), (1_250, "12.5 %"), (1, "0.01 %"), (0, "0 %"), (10_000, "100 %"), (505, "5.05 %")];
         for (points, text) in table {
             assert_eq!(percent_text(points.try_into().unwrap()), text);

@@ -1,125 +1,116 @@
-//! What became of a commission. Each state has what belongs to it, and nothing else: what waits is in no payout, what is
-//! reversed neither, what is paid has one, and what is in a payout is not frozen.
+//! States of a commission. Each variant holds only the fields that are valid in it: only `InPayout` and `Paid` have a
+//! payout, and only `Pending` and `Earned` can be frozen.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::super::word::words;
+use super::super::string_enum::words;
 use crate::id::PayoutId;
 
 words! {
-    /// Why a commission was taken back.
+    /// The cause of a reversal.
     ReversalReason {
-        /// The customer got all of the money back, or so much of it that the commission comes to nothing.
+        /// The payment was refunded, in full or so far that the commission is zero.
         Refund = "refund",
-        /// The customer's bank took the money back.
+        /// The customer's bank charged the payment back.
         Dispute = "dispute",
-        /// The owner says that the customer was no honest one.
+        /// The owner marked the customer as fraudulent.
         Fraud = "fraud",
-        /// The owner wants it so.
+        /// The owner reversed it by hand.
         Manual = "manual",
-        /// Its partner is gone.
+        /// The partner was deleted.
         PartnerDeleted = "partner_deleted",
-        /// The customer cannot be a referral: a partner's own self, or one that was there before.
+        /// The referral is not valid: a self-referral or an existing customer.
         Blocked = "blocked",
-        /// The lead lapsed without having bought anything.
+        /// The lead expired without a purchase.
         Expired = "expired",
     }
 }
 
 impl ReversalReason {
-    /// Whether it follows from what the processor says of the sale, and goes when that does.
+    /// True if the reason is derived from the processor's data about the sale, and ends when that data changes.
     #[must_use]
     pub fn follows_from_sale(self) -> bool {
         matches!(self, Self::Refund | Self::Dispute)
     }
 }
 
-/// Why a commission neither earns nor is paid for the time being.
+/// Reasons for which a commission is temporarily neither earned nor paid out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FreezeReasons {
-    /// The customer's bank asks about the charge.
+    /// The customer's bank has opened an inquiry about the charge.
     pub inquiry: bool,
-    /// The owner is to look at the referral.
+    /// The referral is held for review by the owner.
     pub review: bool,
 }
 
 impl FreezeReasons {
-    /// Whether it is.
+    /// True if at least one reason is set.
     #[must_use]
     pub fn is_frozen(self) -> bool {
         self.inquiry || self.review
     }
 }
 
-/// Whether the processor was asked what became of the charge by now: an event that was lost is made up for so, before the
-/// commission is its partner's.
+/// State of the query for the charge at the payment processor, which is made before the commission is earned. The query
+/// makes up for lost webhook events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReconciliationState {
-    /// It is not to be asked: there is no charge, or nobody to ask.
+    /// No query: the commission has no charge, there is no processor API key, or the processor did not answer for too
+    /// long.
     #[default]
     Needless,
-    /// It is to be asked at this time, and the commission waits for that.
+    /// Query at this time; the commission is not earned before it is done.
     Due(Timestamp),
-    /// It was asked then.
+    /// Queried at this time.
     Done(Timestamp),
 }
 
 impl ReconciliationState {
-    /// Whether there is nothing to ask.
+    /// True if no query is needed; used to skip the field in serialization.
     #[must_use]
     pub fn is_not_needed(&self) -> bool {
         matches!(self, Self::Needless)
     }
 }
 
-/// What became of a commission.
+/// State of a commission; the module page of `commission` shows the transitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommissionState {
-    /// Waits for the end of the hold.
+    /// In the refund hold period.
     Pending {
-        /// Whether it may not earn for now.
+        /// Reasons that prevent the line from being earned.
         frozen: FreezeReasons,
     },
-    /// Its partner's, and in no payout.
+    /// Past the hold period, and in no payout.
     Earned {
-        /// Since when.
         earned_at: Timestamp,
-        /// Whether no payout may take it for now.
+        /// Reasons that keep the line out of payouts.
         frozen: FreezeReasons,
     },
-    /// Its partner's, and in a payout that did not go out yet.
+    /// In a payout that is not paid yet.
     InPayout {
-        /// Since when it is its partner's.
         earned_at: Timestamp,
-        /// The payout.
         payout: PayoutId,
     },
-    /// Paid.
     Paid {
-        /// Since when it was its partner's.
         earned_at: Timestamp,
-        /// The payout.
         payout: PayoutId,
-        /// When that went out.
         paid_at: Timestamp,
     },
-    /// Taken back.
     Reversed {
-        /// When.
         reversed_at: Timestamp,
-        /// Why.
         reason: ReversalReason,
-        /// Since when it had been its partner's, if it was.
+        /// `None` if it was reversed before it was earned.
         earned_at: Option<Timestamp>,
     },
 }
 
 impl CommissionState {
-    /// The word on the wire: in a payout it still is `earned`.
+    /// The status in the API. A line in a payout is still `earned` there.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -130,7 +121,6 @@ impl CommissionState {
         }
     }
 
-    /// Since when it is, or was, its partner's.
     #[must_use]
     pub fn earned_at(self) -> Option<Timestamp> {
         match self {
@@ -142,19 +132,18 @@ impl CommissionState {
         }
     }
 
-    /// When it was paid.
     #[must_use]
     pub fn paid_at(self) -> Option<Timestamp> {
         if let Self::Paid { paid_at, .. } = self { Some(paid_at) } else { None }
     }
 
-    /// When and why it was taken back.
+    /// Time and reason of the reversal.
     #[must_use]
     pub fn reversed(self) -> Option<(Timestamp, ReversalReason)> {
         if let Self::Reversed { reversed_at, reason, .. } = self { Some((reversed_at, reason)) } else { None }
     }
 
-    /// The payout that it is in, or was paid by.
+    /// The payout that includes or paid this commission.
     #[must_use]
     pub fn payout(self) -> Option<PayoutId> {
         match self {
@@ -163,7 +152,7 @@ impl CommissionState {
         }
     }
 
-    /// Why it neither earns nor is paid for the time being.
+    /// The freeze reasons; none in states that cannot be frozen.
     #[must_use]
     pub fn frozen(self) -> FreezeReasons {
         match self {
@@ -173,44 +162,35 @@ impl CommissionState {
     }
 }
 
-/// Why a commission does not move so.
+/// A transition is not possible in the current state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CommissionError {
-    /// It is paid: nothing takes it back.
-    #[error("the commission is paid already")]
+    /// Paid commissions cannot be reversed.
+    #[error("the commission is already paid")]
     Paid,
-    /// It is in a payout.
-    #[error("the commission is in payout {0} already")]
+    #[error("the commission is already in payout {0}")]
     InPayout(PayoutId),
-    /// It is not in the payout that is spoken of.
-    #[error("the commission is not in that payout")]
+    #[error("the commission is not in this payout")]
     NotInPayout,
-    /// It waits for nothing.
     #[error("the commission is not pending")]
     NotPending,
-    /// It is not its partner's.
     #[error("the commission is not earned")]
     NotEarned,
-    /// It was not taken back, or not for what is spoken of.
+    /// It is not reversed, or not for the reason that the transition requires.
     #[error("the commission is not reversed")]
     NotReversed,
-    /// It is frozen.
-    #[error("the commission is frozen while somebody looks at it")]
+    #[error("the commission is frozen during a review or a bank inquiry")]
     Frozen,
-    /// The processor is to be asked first what became of the charge.
-    #[error("the commission waits for the processor's word about its charge")]
+    /// The charge has to be queried at the processor first.
+    #[error("the commission's charge has not been reconciled with the payment processor yet")]
     Uncompared,
-    /// Its hold goes on.
+    /// The hold period has not ended.
     #[error("the commission is not earned before {earns_at}")]
-    NotYet {
-        /// Until then.
-        earns_at: Timestamp,
-    },
+    NotYet { earns_at: Timestamp },
 }
 
 impl CommissionError {
-    /// Whether it can never be asked for in that state, rather than not now: the API's 403 for a line that is paid or
-    /// promised.
+    /// True for errors that the API answers with 403: the line is paid or in a payout. Other errors can pass with time.
     #[must_use]
     pub fn is_forbidden(self) -> bool {
         matches!(self, Self::Paid | Self::InPayout(_))

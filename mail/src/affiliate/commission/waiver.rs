@@ -1,8 +1,8 @@
-//! What the owner has waived for a commission by bringing it back.
+//! Waivers: causes of a reversal that the owner waived by reinstating a commission.
 //!
-//! It names what was known then: the disputes, or what had been given back. Another dispute takes the commission back
-//! again, and so does another refund. Whether a refund is another one is read from what the processor tells, and from
-//! nothing that the ledger saw on its way: in whatever order it is told, it comes to the same.
+//! A waiver names the disputes, or the refunded amount, that were known at that time. A new dispute or another refund
+//! reverses the commission again. A refund counts as new by the processor's data alone, not by the order in which the
+//! ledger received events. The result therefore does not depend on the order of events.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,36 +10,36 @@ use serde::{Deserialize, Serialize};
 use super::super::sale::SaleReturns;
 use super::ReversalReason;
 
-/// What does not take a commission back again.
+/// A cause that does not reverse the commission again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Waiver {
-    /// A dispute, whatever becomes of it.
+    /// One dispute, in any later state.
     Dispute {
-        /// The processor's id.
+        /// The dispute's id at the payment processor.
         dispute: String,
     },
-    /// What had been given back.
+    /// The refunds known at the time of the waiver.
     Refund {
-        /// So much of the sale.
+        /// The refunded amount of the sale, in minor units.
         refunded: i64,
-        /// As of then, by the processor's clock.
+        /// Time of the processor's newest report on refunds, by its clock.
         told_at: Option<Timestamp>,
     },
-    /// Any other reason.
+    /// Any reason other than a refund or a dispute.
     Reason(ReversalReason),
 }
 
 impl Waiver {
-    /// Whether all that was given back of a sale was waived: it is no more than it was, and nothing tells of a time since
-    /// then at which it was less than all.
+    /// True if the waiver covers the refunds in `returned`: the amount has not grown, and no later report shows the
+    /// sale as refunded only in part.
     pub(super) fn covers(&self, returned: &SaleReturns) -> bool {
         let Self::Refund { refunded, told_at } = self else { return false };
         returned.refunded <= *refunded && returned.in_part_at <= *told_at
     }
 }
 
-/// Waives what a commission was taken back for, as it is by what is known of its sale.
+/// Adds a waiver for the cause of a reversal, as far as `returned` knows it.
 pub(super) fn add_waiver(waived: &mut Vec<Waiver>, reason: ReversalReason, returned: &SaleReturns) {
     match reason {
         ReversalReason::Dispute => {
@@ -48,7 +48,7 @@ pub(super) fn add_waiver(waived: &mut Vec<Waiver>, reason: ReversalReason, retur
             waived.extend(new);
         }
         ReversalReason::Refund => {
-            // What was waived before is a part of it.
+            // The new waiver includes the amount of the former one.
             waived.retain(|waiver| !matches!(waiver, Waiver::Refund { .. }));
             waived.push(Waiver::Refund { refunded: returned.refunded, told_at: returned.told_at });
         }

@@ -1,4 +1,5 @@
-//! Whether a partner is paid in a run, in one currency, and why not (completions-affiliate.md 2.5).
+//! Payout eligibility: whether a run pays a partner in one currency, and the reasons if not (completions-affiliate.md
+//! 2.5).
 
 use super::super::arithmetic::ArithmeticError;
 use super::super::commission::{Commission, CommissionState};
@@ -7,36 +8,36 @@ use super::super::program::ProgramSettings;
 use super::SkipReason;
 use jiff::Timestamp;
 
-/// No payout, and no run, comes to more: sums of several such still fit.
+/// Maximum amount of a payout and of a run, so that sums of several cannot overflow.
 pub const SUM_MAX: i64 = i64::MAX / 4;
 
-/// What a partner has earned in one currency by the cutoff, and may or may not get.
+/// Sums of a partner's commissions in one currency, by eligibility for a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PayoutCandidate {
-    /// Lines that nothing holds back.
+    /// Sum of lines that can be paid.
     pub earned: i64,
-    /// Lines whose referral the owner is to look at.
+    /// Sum of lines frozen by a review of the referral.
     pub under_review: i64,
-    /// Lines that a customer's bank asks about.
+    /// Sum of lines frozen by a bank's inquiry.
     pub disputed: i64,
-    /// Corrections of what was paid before.
+    /// Sum of open adjustments; negative if the partner owes money.
     pub owed: i64,
-    /// Lines that were earned after the cutoff.
+    /// Sum of lines that were earned after the cutoff.
     pub later: i64,
 }
 
-/// What a run does about a partner and a currency.
+/// The decision for a partner and a currency.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PayoutDecision {
-    /// It pays so much.
+    /// The amount to pay.
     pub pays: Option<i64>,
-    /// It leaves out so much, for these reasons.
+    /// Amounts that are not paid, with the reasons.
     pub skipped: Vec<(SkipReason, i64)>,
 }
 
 impl PayoutCandidate {
-    /// Counts a line in. Whether a payout may take it. A line with which the sum would be larger than [`SUM_MAX`] is left
-    /// for the next run.
+    /// Adds a line to the sum that its state belongs to. Returns whether a payout can include the line. A line that
+    /// would raise a sum above [`SUM_MAX`] is left for the next run.
     pub fn add_line(&mut self, line: &Commission, cutoff: Timestamp) -> bool {
         let CommissionState::Earned { earned_at, frozen } = line.status else { return false };
         if earned_at > cutoff {
@@ -53,10 +54,10 @@ impl PayoutCandidate {
         !frozen.is_frozen()
     }
 
-    /// What is done about it. What is held back is told beside what is paid.
+    /// Decides what to pay and what to skip. Frozen and later amounts are reported beside the paid amount.
     ///
     /// # Errors
-    /// It comes to more than can be counted.
+    /// [`ArithmeticError::TooLarge`] on overflow.
     pub fn decide(
         &self,
         partner: &Partner,
@@ -71,27 +72,27 @@ impl PayoutCandidate {
         } else {
             Some(SkipReason::NotActive)
         };
-        let mut verdict = PayoutDecision::default();
+        let mut decision = PayoutDecision::default();
         if let Some(reason) = barred {
             let all = all.checked_add(self.later).ok_or(ArithmeticError::TooLarge)?;
-            verdict.skipped.extend((all > 0).then_some((reason, all)));
-            return Ok(verdict);
+            decision.skipped.extend((all > 0).then_some((reason, all)));
+            return Ok(decision);
         }
         let held = [
             (SkipReason::UnderReview, self.under_review),
             (SkipReason::Disputed, self.disputed),
             (SkipReason::AfterCutoff, self.later),
         ];
-        verdict.skipped.extend(held.into_iter().filter(|(_, amount)| *amount > 0));
+        decision.skipped.extend(held.into_iter().filter(|(_, amount)| *amount > 0));
         if self.earned > 0 {
-            // Nothing is paid while more is owed back than was earned: both wait for the next run.
+            // If the partner owes more than it earned, nothing is paid: both sums wait for the next run.
             if net > 0 && net >= minimum {
-                verdict.pays = Some(net);
+                decision.pays = Some(net);
             } else {
-                verdict.skipped.push((SkipReason::BelowMinimum, net.max(0)));
+                decision.skipped.push((SkipReason::BelowMinimum, net.max(0)));
             }
         }
-        Ok(verdict)
+        Ok(decision)
     }
 }
 
@@ -142,13 +143,13 @@ mod tests {
 
     #[test]
     #[rustfmt::skip]
-    fn who_is_paid_and_who_is_not() {
+    fn eligibility_of_partners() {
         use PartnerStatus::{Active, Invited, Pending, Rejected, Suspended};
         use SkipReason::{AfterCutoff, BelowMinimum, Disputed, NotActive, NotReady, UnderReview};
         let able = || paid_by(PayoutMethod::Paypal, true);
         let group = |earned, under_review, disputed, owed| PayoutCandidate { earned, under_review, disputed, owed, later: 0 };
         let later = |earned| PayoutCandidate { earned, later: 70, ..PayoutCandidate::default() };
-        // Standing, destination, what there is, the minimum: what is paid, and what is left out.
+        // Partner status, destination, sums, minimum payout: amount to pay, skipped amounts.
         let cases = [
             (Active, able(), group(1_000, 0, 0, 0), 0, Some(1_000), vec![]),
             (Active, able(), group(1_000, 0, 0, 0), 1_000, Some(1_000), vec![]),
@@ -177,8 +178,8 @@ mod tests {
         let mut settings = ProgramSettings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), ProcessorMode::Live);
         settings.allowed_methods.retain(|method| *method != PayoutMethod::Wise);
         for (status, payout, group, minimum, pays, skipped) in cases {
-            let verdict = group.decide(&partner(status, payout), &settings, minimum);
-            assert_eq!(verdict, Ok(PayoutDecision { pays, skipped }), "{status} {group:?} {minimum}");
+            let decision = group.decide(&partner(status, payout), &settings, minimum);
+            assert_eq!(decision, Ok(PayoutDecision { pays, skipped }), "{status} {group:?} {minimum}");
         }
         let much = group(i64::MAX, 1, 0, 0);
         assert_eq!(much.decide(&partner(Active, able()), &settings, 0), Err(ArithmeticError::TooLarge));

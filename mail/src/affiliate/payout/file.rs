@@ -1,38 +1,37 @@
-//! A run's payouts as a file: what PayPal and Wise take, or everything.
+//! Payout files: a run's payouts in CSV for PayPal, for Wise, or with all columns.
 //!
-//! Records end in CRLF (RFC 4180). A cell that a spreadsheet would compute has a `'` before it. Amounts are written with
-//! the decimals of their currency.
+//! Records end in CRLF (RFC 4180). A text that a spreadsheet would interpret as a formula gets the prefix `'`. Amounts
+//! have the decimals of their currency.
 
 use super::super::program::PayoutMethod;
-use super::super::word::words;
+use super::super::string_enum::words;
 use super::Payout;
 use crate::csv::{self, CsvCell};
 
 words! {
-    /// What a file is for.
+    /// Format of a payout file.
     PayoutFileFormat {
-        /// PayPal's mass payments.
+        /// PayPal mass payments.
         Paypal = "paypal",
-        /// Wise's batch payments by email.
+        /// Wise batch payments by email address.
         Wise = "wise",
-        /// Whatever else pays.
+        /// All columns, for any other payment system.
         Generic = "generic",
     }
 }
 
-/// A payout that stands in a file.
+/// A payout with the partner's data for one row.
 #[derive(Debug, Clone, Copy)]
 pub struct PayoutFileRow<'a> {
-    /// The payout.
     pub payout: &'a Payout,
     /// The partner's name.
     pub name: &'a str,
-    /// The partner's address.
+    /// The partner's email address.
     pub email: &'a str,
 }
 
 impl PayoutFileFormat {
-    /// What a method is paid by.
+    /// The format for a payout method.
     #[must_use]
     pub const fn for_method(method: PayoutMethod) -> Self {
         match method {
@@ -42,13 +41,14 @@ impl PayoutFileFormat {
         }
     }
 
-    /// Whether payouts by a method can stand in it: PayPal and Wise pay to addresses.
+    /// True if the format can contain payouts with this method. PayPal and Wise pay to email addresses only.
     #[must_use]
     pub const fn accepts_method(self, method: PayoutMethod) -> bool {
         matches!(self, Self::Generic) || matches!(method, PayoutMethod::Paypal | PayoutMethod::Wise)
     }
 
-    /// The most rows of one file, the names not counted: what PayPal and Wise take, and what is read at once.
+    /// Maximum number of rows in a file, without the header. PayPal and Wise limit their files; the generic limit
+    /// bounds the memory use.
     #[must_use]
     pub const fn rows_max(self) -> usize {
         match self {
@@ -58,7 +58,7 @@ impl PayoutFileFormat {
         }
     }
 
-    /// The names of the columns.
+    /// Column names of the header.
     #[must_use]
     pub const fn columns(self) -> &'static [&'static str] {
         match self {
@@ -88,14 +88,12 @@ impl PayoutFileFormat {
         }
     }
 
-    /// Writes the names of the columns.
     pub fn write_header(self, out: &mut String) {
         csv::write_record(out, &self.columns().iter().map(|name| CsvCell::text(name)).collect::<Vec<_>>());
     }
 
-    /// Writes a payout.
-    pub fn write_row(self, out: &mut String, entry: PayoutFileRow<'_>) {
-        let PayoutFileRow { payout, name, email } = entry;
+    pub fn write_row(self, out: &mut String, row: PayoutFileRow<'_>) {
+        let PayoutFileRow { payout, name, email } = row;
         let id = || CsvCell::from_display(payout.id);
         let amount = || CsvCell::number(payout.currency.format_amount(payout.amount));
         let currency = || CsvCell::from_display(payout.currency.as_str().to_uppercase());
@@ -111,7 +109,7 @@ impl PayoutFileFormat {
                     CsvCell::text(name),
                     destination(),
                     id(),
-                    // The partner gets just this amount; who pays has the fees.
+                    // The partner receives exactly this amount; the payer bears the fees.
                     CsvCell::text("target"),
                     amount(),
                     currency(),
@@ -180,10 +178,10 @@ mod tests {
 
     #[test]
     #[rustfmt::skip]
-    fn files_have_what_each_way_of_paying_takes() {
+    fn rows_have_the_columns_of_their_format() {
         const ID: &str = "pay_00000000000000000000000001";
         const GENERIC: &str = "pay_00000000000000000000000001,prn_00000000000000000000000002,aff_00000000000000000000000003";
-        // Format, amount, destination, name: the row.
+        // Format, amount, destination, name: expected row.
         let cases = [
             (PayoutFileFormat::Paypal, (1_000, "usd"), "a@b.example", "Ada", format!("a@b.example,10.00,USD,{ID},Affiliate payout {ID}\r\n")),
             (PayoutFileFormat::Paypal, (396, "jpy"), "a@b.example", "Ada", format!("a@b.example,396,JPY,{ID},Affiliate payout {ID}\r\n")),
@@ -200,7 +198,7 @@ mod tests {
             let columns = csv::CsvReader::new(&row).next().unwrap().fields.unwrap().len();
             assert_eq!(columns, format.columns().len());
         }
-        assert!(ID.len() <= 30, "PayPal takes ids of 30 characters");
+        assert!(ID.len() <= 30, "PayPal limits ids to 30 characters");
     }
 
     #[test]

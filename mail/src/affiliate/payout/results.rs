@@ -1,27 +1,28 @@
-//! What became of payouts, in a file that who pays them hands out: PayPal, Wise, or anybody whose columns have names.
+//! Payout results: parses the result file of PayPal, Wise or another payment system with a header line.
 //!
-//! Which payout a row is about says the cell that is a payout's id: in the files that we write ([`super::Format`]) it is the
-//! rail's own reference, and comes back under whatever name. Other columns are told by their names, in any case.
+//! A row is matched to a payout by any cell that holds a payout id. Payout files ([`super::PayoutFileFormat`]) write
+//! this id as the reference, and payment systems return it in columns of different names. The other columns are found
+//! by their names, without regard to case.
 
 use crate::csv::{CsvReader, CsvRecord};
 use crate::id::PayoutId;
 
-/// Rows of one file.
+/// Maximum number of rows in a file.
 pub const ROWS_MAX: usize = 20_000;
-/// What proves that it is paid, in characters.
+/// Longest proof of payment in characters; longer text is truncated.
 const REFERENCE_CHARS_MAX: usize = 200;
-/// Why it failed, in characters.
+/// Longest failure reason in characters; longer text is truncated.
 const REASON_CHARS_MAX: usize = 500;
 
-/// How a column is called that says how a payout stands.
+/// Names of the status column, in order of preference.
 const STATUS: &[&str] = &["status", "transaction status", "payout item status", "transfer status"];
-/// What proves it: the rail's own number.
+/// Names of the column with the proof of payment: the payment system's own id.
 const REFERENCE: &[&str] = &["reference", "transaction id", "payout item id", "transfer id", "transferwise id", "id"];
-/// Why it failed.
+/// Names of the failure reason column.
 const REASON: &[&str] =
     &["reason", "failure reason", "error", "error message", "errors", "error description", "reason code"];
 
-/// In the words of those who pay.
+/// Status words that mean paid; those for failed and in progress follow.
 const PAID: &[&str] =
     &["paid", "success", "successful", "succeeded", "complete", "completed", "sent", "outgoing payment sent"];
 const FAILED: &[&str] = &[
@@ -50,36 +51,36 @@ const UNDER_WAY: &[&str] = &[
     "funds converted",
 ];
 
-/// What a row says of a payout.
+/// The result of one payout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PayoutResult {
-    /// It is paid, and this proves it.
+    /// Paid, with the proof of payment.
     Paid(String),
-    /// It failed, for this reason.
+    /// Failed, with the reason.
     Failed(String),
-    /// Nothing yet.
+    /// In progress: neither paid nor failed yet.
     UnderWay,
 }
 
-/// A row.
+/// A row of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PayoutResultRow {
-    /// Its number, from 1; the line of names is none.
+    /// Row number from 1; the header is not counted.
     pub number: usize,
-    /// The payout.
+    /// `None` if no cell holds a payout id.
     pub payout: Option<PayoutId>,
-    /// What it says; or what cannot be read: `id`, `status`, `reference`.
+    /// The result, or the invalid part: `id`, `status` or `reference`.
     pub result: Result<PayoutResult, &'static str>,
 }
 
-/// A text that tells no results.
+/// A text is not a valid results file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PayoutResultsError {
-    /// No column says how a payout stands.
+    /// The header has no status column.
     #[error("has no column `status`")]
     NoStatus,
-    /// It is too long.
-    #[error("has more than {ROWS_MAX} rows")]
+    /// There are more than [`ROWS_MAX`] rows.
+    #[error("has more than {ROWS_MAX} rows; split the file")]
     TooLong,
 }
 
@@ -87,16 +88,16 @@ fn normalize_name(name: &str) -> String {
     name.trim().to_lowercase().replace(['_', '-'], " ")
 }
 
-/// The places of columns, the better names first.
+/// Positions of the columns with these names, in order of preference.
 fn column_positions(names: &CsvRecord, known: &[&str]) -> Vec<usize> {
     let names: Vec<String> = names.fields.iter().flatten().map(|name| normalize_name(name)).collect();
     known.iter().filter_map(|known| names.iter().position(|name| name == known)).collect()
 }
 
-/// Reads results.
+/// Parses a results file. An invalid row does not fail the file: its entry names the invalid part.
 ///
 /// # Errors
-/// [`ResultsError`].
+/// [`PayoutResultsError`].
 pub fn parse(text: &str) -> Result<Vec<PayoutResultRow>, PayoutResultsError> {
     let mut records = CsvReader::new(text);
     let names = records.next().ok_or(PayoutResultsError::NoStatus)?;
@@ -119,26 +120,26 @@ fn parse_row(
 ) -> PayoutResultRow {
     let id = |text: &str| text.trim().parse::<PayoutId>().ok();
     let payout = record.fields.iter().flatten().find_map(|text| id(text));
-    // Of characters that can be kept, cut where it is too long.
-    let words = |places: &[usize], chars_max: usize| {
-        let texts = places.iter().map(|place| record.field(*place).trim());
+    // Without control characters, truncated to `chars_max`.
+    let first_text = |positions: &[usize], chars_max: usize| {
+        let texts = positions.iter().map(|position| record.field(*position).trim());
         let found = texts.into_iter().find(|text| !text.is_empty() && id(text).is_none());
         found.map(|text| text.chars().filter(|c| !c.is_control()).take(chars_max).collect::<String>())
     };
-    let said = normalize_name(record.field(*status));
-    let is = |words: &[&str]| words.contains(&said.as_str());
-    let became = if payout.is_none() {
+    let status = normalize_name(record.field(*status));
+    let is = |words: &[&str]| words.contains(&status.as_str());
+    let result = if payout.is_none() {
         Err("id")
     } else if is(PAID) {
-        words(references, REFERENCE_CHARS_MAX).map(PayoutResult::Paid).ok_or("reference")
+        first_text(references, REFERENCE_CHARS_MAX).map(PayoutResult::Paid).ok_or("reference")
     } else if is(FAILED) {
-        Ok(PayoutResult::Failed(words(reasons, REASON_CHARS_MAX).unwrap_or(said)))
+        Ok(PayoutResult::Failed(first_text(reasons, REASON_CHARS_MAX).unwrap_or(status)))
     } else if is(UNDER_WAY) {
         Ok(PayoutResult::UnderWay)
     } else {
         Err("status")
     };
-    PayoutResultRow { number, payout, result: became }
+    PayoutResultRow { number, payout, result }
 }
 
 #[cfg(test)]
@@ -147,9 +148,9 @@ mod tests {
     use jiff::Timestamp;
 
     #[test]
-    fn each_rails_columns_are_told_by_their_names() {
+    fn columns_of_each_payment_system_are_found_by_name() {
         let id = PayoutId::new(Timestamp::UNIX_EPOCH, 1);
-        for (text, became) in [
+        for (text, expected) in [
             (format!("id,status,reference,reason\n{id},paid,PP-1,\n"), Ok(PayoutResult::Paid("PP-1".into()))),
             (format!("id,status,reason\n{id},failed,closed\n"), Ok(PayoutResult::Failed("closed".into()))),
             // PayPal
@@ -173,8 +174,8 @@ mod tests {
             ("id,status\npay_1,paid\n".to_owned(), Err("id")),
         ] {
             let rows = parse(&text).unwrap();
-            assert_eq!((rows.len(), &rows[0].result), (1, &became), "{text}");
-            assert_eq!(rows[0].payout, (became != Err("id")).then_some(id), "{text}");
+            assert_eq!((rows.len(), &rows[0].result), (1, &expected), "{text}");
+            assert_eq!(rows[0].payout, (expected != Err("id")).then_some(id), "{text}");
         }
         assert_eq!(parse("id,reference\n"), Err(PayoutResultsError::NoStatus));
         assert_eq!(parse(""), Err(PayoutResultsError::NoStatus));

@@ -1,4 +1,4 @@
-//! The bounty of a lead: a line that no invoice is needed for.
+//! Bounty: the commission of a lead, which needs no invoice.
 
 use jiff::Timestamp;
 
@@ -8,40 +8,35 @@ use super::super::campaign::CommissionTerms;
 use super::super::commission::{
     Commission, CommissionOrigin, CommissionState, FreezeReasons, ReconciliationState, TermsSnapshot,
 };
-use super::super::window;
+use super::super::periods;
 use super::{LineChange, LineUpdate, ProgramRules, ReferralBar};
 use crate::id::{CampaignId, CommissionId, PartnerId, ReferralId};
 
-/// A lead, as it is recorded.
+/// Facts about a new lead.
 #[derive(Debug, Clone, Copy)]
 pub struct LeadInput<'a> {
-    /// The referral.
     pub referral: ReferralId,
-    /// When it was recorded: the hold begins then.
+    /// When the lead was recorded; the hold starts at this time.
     pub created_at: Timestamp,
-    /// Why it earns nothing.
     pub barred: Option<ReferralBar>,
-    /// Whether the owner is to look at it first: the referral is under review, or the partner had its bounties of the day.
+    /// True if the bounty is held for review: the referral is under review, or the partner reached its daily number of
+    /// bounties.
     pub is_under_review: bool,
-    /// Whose lead it is.
     pub partner: PartnerId,
-    /// The partner's campaign.
     pub campaign: CampaignId,
-    /// The campaign's `rev`.
     pub campaign_rev: u64,
-    /// The campaign's terms.
     pub terms: &'a CommissionTerms,
-    /// The id of the line.
+    /// The id for the line.
     pub id: CommissionId,
-    /// The time, for what is written.
+    /// Timestamp for the line.
     pub now: Timestamp,
 }
 
-/// The bounty for a new lead, where the campaign has one and nothing bars it. No cap holds for it, and no recruiter has a
-/// share of it. That a referral has one bounty at most is the ledger's to see to.
+/// Computes the bounty of a new lead; `None` if the campaign has no bounty or the referral is barred. The cap does not
+/// apply, and the recruiter gets no share. The caller ensures that a referral has at most one bounty.
 ///
 /// # Errors
-/// A negative bounty, or a hold that goes beyond the calendar.
+/// [`ArithmeticError::Negative`] for a negative bounty; an error if the end of the hold is out of range.
 pub fn bounty_line(rules: &ProgramRules, lead: &LeadInput<'_>) -> Result<Option<LineUpdate>, ArithmeticError> {
     let terms = lead.terms;
     if terms.lead_bounty < 0 {
@@ -60,7 +55,7 @@ pub fn bounty_line(rules: &ProgramRules, lead: &LeadInput<'_>) -> Result<Option<
         amount,
         currency: rules.currency,
         status: CommissionState::Pending { frozen: FreezeReasons { review: lead.is_under_review, inquiry: false } },
-        earns_at: window::earns_at(lead.created_at, terms.hold_days)?,
+        earns_at: periods::earns_at(lead.created_at, terms.hold_days)?,
         comparison: ReconciliationState::Needless,
         snapshot: TermsSnapshot {
             campaign: lead.campaign,
@@ -85,7 +80,7 @@ pub fn bounty_line(rules: &ProgramRules, lead: &LeadInput<'_>) -> Result<Option<
 
 #[cfg(test)]
 mod tests {
-    use super::super::world::{Scenario, at, partner, payout};
+    use super::super::scenario::{Scenario, at, partner, payout};
     use super::super::{LedgerLine, update_bounty};
     use super::*;
     use crate::affiliate::commission::ReversalReason;
@@ -122,8 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn a_lead_earns_its_bounty() {
-        // No cap holds for it.
+    fn a_lead_earns_a_bounty() {
+        // The cap does not apply.
         let line = write(&of(|w| w.terms.max_commission = Some(10))).unwrap().unwrap().line;
         assert_eq!((line.amount, line.sale_amount(), line.status.word()), (500, 0, "pending"));
         assert_eq!((line.level().number(), line.sold_invoice()), (1, None));
@@ -146,7 +141,11 @@ mod tests {
             let booked = LedgerLine { is_locked, ..LedgerLine::new(line) };
             let written = update_bounty(&booked, &world.customer(), now)?;
             *line = written.line;
-            assert_eq!(update_bounty(&LedgerLine::new(line), &world.customer(), now), None, "a second time");
+            assert_eq!(
+                update_bounty(&LedgerLine::new(line), &world.customer(), now),
+                None,
+                "a second call changes nothing"
+            );
             Some(written.changes)
         };
         assert_eq!(settle(&world, &mut line, false), None);
@@ -157,10 +156,10 @@ mod tests {
         line.earn(now).unwrap();
         line.enter_payout(payout(), now).unwrap();
         world.barred = Some(ReferralBar::Rejected);
-        assert_eq!(settle(&world, &mut line, true), None, "it is out of reach");
+        assert_eq!(settle(&world, &mut line, true), None, "a line in an approved payout is not changed");
         let steps = settle(&world, &mut line, false);
         assert_eq!(steps, Some(vec![LineChange::LeftPayout(payout()), LineChange::Reversed(ReversalReason::Fraud)]));
         world.barred = None;
-        assert_eq!(settle(&world, &mut line, false), None, "allowing the referral brings no line back");
+        assert_eq!(settle(&world, &mut line, false), None, "allowing the referral again does not reopen its lines");
     }
 }

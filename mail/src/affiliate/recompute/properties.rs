@@ -1,4 +1,4 @@
-//! What holds of the arithmetic whatever the figures are.
+//! Property tests of the commission arithmetic and of the recomputation.
 
 #![allow(clippy::arithmetic_side_effects, reason = "a test that is wrong may panic")]
 
@@ -17,9 +17,9 @@ use super::super::program::AfterPayout;
 use super::super::refunds::Refunds;
 use super::super::sale::{DisputeState, Sale, SaleLine, SaleReturns};
 use super::LineChange;
-use super::world::{Scenario, at, currency, points, product, tier};
+use super::scenario::{Scenario, at, currency, points, product, tier};
 
-/// What somebody hears about one invoice.
+/// A fact about one invoice that the ledger can receive.
 #[derive(Debug, Clone, Copy)]
 enum ProcessorFact {
     Sale,
@@ -28,7 +28,7 @@ enum ProcessorFact {
     Disputed(i64, DisputeState),
 }
 
-/// A ledger that hears facts in any order, and looks at the newest of each kind.
+/// A test ledger that receives facts in any order and uses the newest of each kind.
 struct FactLedger {
     world: Scenario,
     is_sold: bool,
@@ -66,7 +66,7 @@ impl FactLedger {
         }
     }
 
-    /// The ledger without the times at which it was written.
+    /// The ledger without the timestamps and revisions of its lines.
     fn ledger(mut self) -> (String, Vec<Commission>) {
         let text = self.world.ledger();
         for line in &mut self.world.lines {
@@ -76,7 +76,7 @@ impl FactLedger {
     }
 }
 
-/// What happens to one invoice, and an order in which it is heard of: everything once at least.
+/// The facts of one invoice in their natural order, and the same facts shuffled with some repeated.
 fn facts() -> impl Strategy<Value = (Vec<ProcessorFact>, Vec<ProcessorFact>)> {
     let chains: [&[DisputeState]; 5] = [
         &[],
@@ -91,14 +91,14 @@ fn facts() -> impl Strategy<Value = (Vec<ProcessorFact>, Vec<ProcessorFact>)> {
             let mut facts = vec![ProcessorFact::Sale, ProcessorFact::Charge];
             facts.extend(refunds.into_iter().map(|(second, amount)| ProcessorFact::Refunded(second, amount)));
             facts.extend((1..).zip(disputes).map(|(second, dispute)| ProcessorFact::Disputed(second, *dispute)));
-            let mut heard = facts.clone();
-            heard.extend(again.iter().map(|index| facts[index.index(facts.len())]));
-            (Just(facts), Just(heard).prop_shuffle())
+            let mut received = facts.clone();
+            received.extend(again.iter().map(|index| facts[index.index(facts.len())]));
+            (Just(facts), Just(received).prop_shuffle())
         },
     )
 }
 
-/// An amount that is plain, or as large as can be.
+/// An ordinary amount, or an extreme one.
 fn amount() -> impl Strategy<Value = i64> {
     prop_oneof![0_i64..100_000, any::<i64>(), select(vec![i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX])]
 }
@@ -187,40 +187,40 @@ fn returned() -> impl Strategy<Value = SaleReturns> {
 
 proptest! {
     #[test]
-    fn the_order_of_facts_does_not_matter((facts, heard) in facts(), flat in any::<bool>()) {
+    fn the_order_of_facts_does_not_matter((facts, received) in facts(), flat in any::<bool>()) {
         let mut world = Scenario::new();
         world.recruited(100);
         world.sale.lines.push(SaleLine { amount: 100, ..SaleLine::default() });
         if flat {
             world.terms.base = CommissionRate::Flat(700);
         }
-        let (mut in_turn, mut anyhow) = (FactLedger::new(&world), FactLedger::new(&world));
-        facts.iter().for_each(|fact| in_turn.record(*fact));
-        heard.iter().for_each(|fact| anyhow.record(*fact));
-        let ((text, mut lines), (other_text, mut others)) = (in_turn.ledger(), anyhow.ledger());
+        let (mut ordered, mut shuffled) = (FactLedger::new(&world), FactLedger::new(&world));
+        facts.iter().for_each(|fact| ordered.record(*fact));
+        received.iter().for_each(|fact| shuffled.record(*fact));
+        let ((text, mut lines), (other_text, mut others)) = (ordered.ledger(), shuffled.ledger());
         prop_assert_eq!(text, other_text);
-        // Times of the ledger's own are as they may; these worlds stand still anyway.
+        // The ledger's own timestamps may differ; `FactLedger::ledger` resets them.
         lines.sort_by_key(|line| line.id);
         others.sort_by_key(|line| line.id);
         prop_assert_eq!(lines, others);
     }
 
     #[test]
-    fn parts_are_the_whole(total in 0..=i64::MAX, weights in vec(0_i64..=i64::MAX, 1..9)) {
+    fn parts_add_up_to_the_total(total in 0..=i64::MAX, weights in vec(0_i64..=i64::MAX, 1..9)) {
         let weights: Vec<i128> = weights.into_iter().map(i128::from).collect();
         let sum: i128 = weights.iter().sum();
         prop_assume!(sum > 0);
         let parts = split::split_by_weights(total, &weights).unwrap();
         prop_assert_eq!(parts.iter().map(|part| i128::from(*part)).sum::<i128>(), i128::from(total));
         for (part, weight) in parts.iter().zip(&weights) {
-            // In whole units it is the exact share, rounded down or up.
+            // Each part is the exact share rounded down or up.
             let down = i128::from(total) * weight / sum;
             prop_assert!((down..=down + 1).contains(&i128::from(*part)), "{} of {}", part, down);
         }
     }
 
     #[test]
-    fn groups_are_the_base(sale in sale(), terms in terms(), n in 0_u32..60) {
+    fn groups_add_up_to_the_base(sale in sale(), terms in terms(), n in 0_u32..60) {
         let offer = rate::RateOffer { terms: &terms, commission_override: None, paying_customers: n };
         if let Ok(Some(base)) = base::commissionable_base(&sale) && let Ok(groups) = rate::rate_groups(&sale, base, &offer) {
             prop_assert_eq!(groups.iter().map(|group| i128::from(group.base)).sum::<i128>(), i128::from(base));
@@ -229,7 +229,7 @@ proptest! {
     }
 
     #[test]
-    fn a_share_is_less_than_the_base_and_a_step(
+    fn a_share_exceeds_the_base_by_less_than_a_step(
         sale in sale(), products in products(), share in 0_u16..=10_000, second in 0_u16..=10_000,
     ) {
         let mut world = Scenario::new();
@@ -247,7 +247,7 @@ proptest! {
     }
 
     #[test]
-    fn no_figures_break_it(
+    fn no_input_panics(
         sale in sale(), terms in terms(), returned in [returned(), returned()], own in option::of(0_u16..=10_000),
         place in 0..4_usize,
     ) {
@@ -265,13 +265,13 @@ proptest! {
         if place > 0 {
             for line in &mut world.lines {
                 let now = line.earns_at.checked_add(SignedDuration::ZERO).unwrap();
-                // As far as they go; what is reversed stays.
+                // A transition that is not possible leaves the line unchanged.
                 let _ = line.earn(now);
                 if place > 1 {
-                    let _ = line.enter_payout(super::world::payout(), now);
+                    let _ = line.enter_payout(super::scenario::payout(), now);
                 }
                 if place > 2 {
-                    let _ = line.pay(super::world::payout(), now);
+                    let _ = line.pay(super::scenario::payout(), now);
                 }
             }
             world.is_locked = place > 1;
@@ -289,7 +289,7 @@ proptest! {
     }
 
     #[test]
-    fn steps_tell_of_each_change(facts in vec(returned(), 1..6)) {
+    fn every_change_is_recorded(facts in vec(returned(), 1..6)) {
         let mut world = Scenario::new();
         world.recruited(500).then();
         for returned in facts {

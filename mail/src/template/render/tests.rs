@@ -1,4 +1,4 @@
-//! What comes of templates: values, escapes, what is missing, and the bounds.
+//! Tests of rendering: values, escapes, missing variables, and bounds.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ fn everything_that_is_missing_is_named() {
     assert_eq!(missing(&"{{x}}".replace('x', "name"), json!({})), ["name"]);
     let many: String = (0..100).map(|n| format!("{{{{v{n}}}}}")).collect();
     assert_eq!(missing(&many, json!({})).len(), 50);
-    // What is missing stays to be seen in a preview.
+    // A preview shows the tags of missing variables.
     assert_eq!(html("a {{b}} c", Vec::new()).preview(&json!({})).0.html.unwrap(), "a {{b}} c");
 }
 
@@ -148,7 +148,7 @@ fn the_unsubscribe_token_passes_through() {
 fn what_is_rendered_is_bounded() {
     let program = |source: &str| html(source, Vec::new());
     let list: Vec<Value> = (0..1_000).map(|n| json!(n)).collect();
-    // Nothing comes out of these loops: steps are what bounds them.
+    // These loops produce no output, so the step count bounds them.
     let loops = program("{{#each l}}{{#each @root.l}}{{#each @root.l}}{{/each}}{{/each}}{{/each}}");
     let error = loops.render(&json!({"l": list})).unwrap_err();
     assert!(error.invalid[0].1.contains("loops"), "{error}");
@@ -166,7 +166,7 @@ fn what_is_rendered_is_bounded() {
         assert_eq!(error.invalid[0].0, "variables");
     }
     let error = program("{{l.name}}").render(&json!({"l": []})).unwrap_err();
-    assert_eq!(error.invalid, [("html".to_owned(), "asks for `name` of a list".to_owned())]);
+    assert_eq!(error.invalid, [("html".to_owned(), "uses `name` on a list".to_owned())]);
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn every_part_that_cannot_be_read_is_told() {
     assert_eq!(places, [("subject", 1, 1), ("html", 2, 1)]);
 }
 
-/// A large template is read in pieces (see `markup`): it comes to what the grammar makes of the whole.
+/// A large template is parsed in pieces (see `markup`): the result equals that of the whole.
 #[test]
 fn whole_or_in_pieces_is_the_same() {
     let paragraph = "<p>words and words</p>\n  {{#if a}}\n  {{x}}\n  {{/if}}\n{{~y~}} \\{{z}} \u{e4}\n{{! c }}\n{{y}}";

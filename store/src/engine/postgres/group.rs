@@ -1,11 +1,11 @@
 //! A group: batches that share one transaction. Pure.
 //!
 //! ```text
-//! batches ─► Needs (which rows to lock) ─► rows as locked ─► verdicts, and what is to be written
+//! batches ─► RowLocks (rows to lock) ─► locked rows ─► results, and the rows to write
 //! ```
 //!
-//! The batches are judged in their order, each against the locked rows and what those before it changed:
-//! as if each had been a transaction of its own. One that is refused leaves nothing behind.
+//! The batches are evaluated in order, each against the locked rows and the changes of the batches before it, as if
+//! each were a transaction. A refused batch changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -13,14 +13,14 @@ use bytes::Bytes;
 
 use crate::engine::{Batch, Body, CommitError, Key, Value};
 
-/// Which rows a group must hold still before it can be judged, each list in key order.
+/// Rows that a group must lock before it is evaluated, each list in key order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowLocks {
-    /// Rows that some batch wants absent: held by writing an empty one, which only one transaction can.
+    /// Rows that a batch checks to be absent: locked by inserting an empty row, which only one transaction can do.
     pub(crate) claim: BTreeSet<Key>,
-    /// Rows that are read and written.
+    /// Rows that are read and written: exclusive lock.
     pub(crate) lock: BTreeSet<Key>,
-    /// Rows that are only read: others may read them too.
+    /// Rows that are only read: shared lock.
     pub(crate) share: BTreeSet<Key>,
 }
 
@@ -42,18 +42,18 @@ impl RowLocks {
     }
 }
 
-/// What a group comes to.
+/// Result of evaluating a group.
 #[derive(Debug, Default)]
 pub(crate) struct GroupOutcome {
-    /// One for each batch, in their order.
+    /// One result for each batch, in order.
     pub(crate) verdicts: Vec<Result<(), CommitError>>,
-    /// Rows as they are to be: a value, or gone. In key order.
+    /// Rows to put, or to delete if `None`, in key order.
     pub(crate) rows: BTreeMap<Key, Option<Value>>,
-    /// Bodies as they are to be.
+    /// Bodies to put, or to delete if `None`.
     pub(crate) bodies: BTreeMap<Key, Option<Body>>,
 }
 
-/// Judges a group: `held` is what the locked rows hold, `claimed` those that were absent.
+/// Evaluates a group. `held` contains the locked rows, `claimed` the keys that were absent.
 pub(crate) fn evaluate<'a>(
     batches: impl Iterator<Item = &'a Batch>,
     mut held: BTreeMap<Key, Value>,
@@ -61,7 +61,7 @@ pub(crate) fn evaluate<'a>(
 ) -> GroupOutcome {
     held.retain(|key, _| !claimed.contains(key));
     let mut judged = GroupOutcome::default();
-    // What was claimed and is not written goes again.
+    // Claimed rows that no batch writes are deleted again.
     judged.rows.extend(claimed.iter().map(|key| (key.clone(), None)));
     for batch in batches {
         let failed = batch.checks.iter().find(|(key, holds)| {
@@ -84,22 +84,18 @@ pub(crate) fn evaluate<'a>(
 }
 
 impl GroupOutcome {
-    /// Rows to write.
     pub(crate) fn puts(&self) -> (Vec<&[u8]>, Vec<&[u8]>) {
         self.rows.iter().filter_map(|(key, value)| Some((&key[..], value.as_deref()?))).unzip()
     }
 
-    /// Rows to take away.
     pub(crate) fn deletes(&self) -> Vec<&[u8]> {
         self.rows.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| &key[..]).collect()
     }
 
-    /// Bodies to write.
     pub(crate) fn body_puts(&self) -> (Vec<&[u8]>, Vec<Bytes>) {
         self.bodies.iter().filter_map(|(key, body)| Some((&key[..], body.as_ref()?.to_bytes()))).unzip()
     }
 
-    /// Bodies to take away.
     pub(crate) fn body_deletes(&self) -> Vec<&[u8]> {
         self.bodies.iter().filter(|(_, body)| body.is_none()).map(|(key, _)| &key[..]).collect()
     }
@@ -114,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_judged_by_what_those_before_it_left() {
+    fn each_batch_sees_the_changes_of_the_batches_before_it() {
         let mut first = Batch::intake();
         first.check(k("a"), None).put(k("a"), k("1"));
         let mut second = Batch::intake();
@@ -131,10 +127,10 @@ mod tests {
         let judged = evaluate(group.iter(), held(), &[k("a")].into());
         assert!(judged.verdicts[0].is_ok() && judged.verdicts[2].is_ok());
         assert!(matches!(&judged.verdicts[1], Err(CommitError::Conflict { key }) if *key == k("a")));
-        assert_eq!(judged.deletes(), [b"a"], "what was claimed and taken away again leaves no row");
+        assert_eq!(judged.deletes(), [b"a"], "a row that is claimed and deleted leaves no row");
 
         let judged = evaluate(group.iter(), held(), &HashSet::new());
-        assert_eq!(judged.verdicts.iter().filter(|verdict| verdict.is_ok()).count(), 0, "a is there");
+        assert_eq!(judged.verdicts.iter().filter(|verdict| verdict.is_ok()).count(), 0, "row a exists");
         assert!(judged.rows.is_empty());
     }
 }

@@ -1,22 +1,22 @@
-//! The tables, and whose they are.
+//! The tables, and the cluster to which they belong.
 //!
 //! ```text
-//! postrider_installation  name, value     format, cluster, a copy under way
-//! postrider_rows          k, v            all rows
-//! postrider_bodies        k, v            all bodies
-//! postrider_writers       id, groups      the last group that each writer has committed
+//! postrider_installation  name, value  format, cluster, copy in progress
+//! postrider_rows          k, v         all rows
+//! postrider_bodies        k, v         all bodies
+//! postrider_writers       id, groups   number of the last group that each writer has committed
 //! ```
 //!
-//! Nothing is written before everything that is there has been found to be ours.
+//! An existing database is checked completely before anything is written to it.
 
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use super::line::connect;
+use super::connection::connect;
 use super::url::{ConnectionTarget, reason};
 use crate::engine::OpenError;
 
-/// The format that this program makes and reads.
+/// The format that this version reads and writes.
 pub(crate) const FORMAT: u32 = 1;
 
 const TABLES: &str = "
@@ -27,8 +27,8 @@ const TABLES: &str = "
         id bytea PRIMARY KEY, groups bigint NOT NULL, seen timestamptz NOT NULL DEFAULT now()
     );";
 
-/// For PostgreSQL itself; others that speak its protocol keep their tables in their own ways. Mail is not
-/// compressed (it is encoded, and is read back whole), task rows come and go by the million.
+/// Storage parameters of PostgreSQL; other servers with its protocol differ. Bodies are not compressed, because mail is
+/// encoded and read back whole. Autovacuum is frequent, because millions of task rows are inserted and deleted.
 const TUNING: &str = "
     ALTER TABLE postrider_bodies ALTER COLUMN v SET STORAGE EXTERNAL;
     ALTER TABLE postrider_rows SET
@@ -36,21 +36,21 @@ const TUNING: &str = "
     ALTER TABLE postrider_bodies SET (autovacuum_vacuum_scale_factor = 0.05);
     ALTER TABLE postrider_writers SET (fillfactor = 20);";
 
-/// A writer that has not been seen for so long is gone.
+/// Deletes writers that have not been seen for a week.
 const FORGET_WRITERS: &str = "DELETE FROM postrider_writers WHERE seen < now() - interval '7 days'";
 
-/// What is to be done with the database.
+/// Purpose of opening the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenMode {
-    /// A node works on it.
+    /// A node runs on it.
     Serve,
-    /// A copy goes into it.
+    /// It is the target of a copy.
     CopyInto,
-    /// A copy is taken from it.
+    /// It is the source of a copy.
     CopyFrom,
 }
 
-/// Makes the tables where there are none, and looks whose they are.
+/// Creates the tables if there are none, and checks to which cluster they belong.
 pub(crate) async fn prepare(target: &ConnectionTarget, cluster: &str, purpose: OpenMode) -> Result<(), OpenError> {
     let refused = |what: String| OpenError::Database { database: target.shown.clone(), what };
     let client = connect(target).await.map_err(|error| refused(explain_error(&error)))?;
@@ -58,11 +58,11 @@ pub(crate) async fn prepare(target: &ConnectionTarget, cluster: &str, purpose: O
     let found = match installation(&client).await.map_err(failed)? {
         Some(found) => found,
         None if purpose == OpenMode::CopyFrom => {
-            return Err(refused("there is no postrider store in it".to_owned()));
+            return Err(refused("the database contains no postrider store".to_owned()));
         }
         None => {
             match create(&client, cluster, purpose).await {
-                // Another node was quicker: what it made is looked at like any other.
+                // Another node created them concurrently: check its tables like any others.
                 Err(error) if is_made_already(&error) => {
                     client.batch_execute("ROLLBACK").await.map_err(failed)?;
                 }
@@ -75,7 +75,7 @@ pub(crate) async fn prepare(target: &ConnectionTarget, cluster: &str, purpose: O
     client.batch_execute(FORGET_WRITERS).await.map_err(failed)
 }
 
-/// The installation's facts; none when there are no tables.
+/// Reads the installation's properties; `None` if there are no tables.
 async fn installation(client: &Client) -> Result<Option<Vec<(String, String)>>, tokio_postgres::Error> {
     match client.query("SELECT name, value FROM postrider_installation", &[]).await {
         Ok(rows) => Ok(Some(rows.iter().map(|row| (row.get(0), row.get(1))).collect())),
@@ -100,15 +100,15 @@ async fn create(client: &Client, cluster: &str, purpose: OpenMode) -> Result<(),
         && !version.contains("-YB-")
         && let Err(error) = client.batch_execute(TUNING).await
     {
-        tracing::warn!(error = reason(&error), "the tables could not be tuned");
+        tracing::warn!(error = reason(&error), "cannot set storage parameters of the tables");
     }
     Ok(())
 }
 
-/// The fact that stands while a copy goes into the database.
+/// The property that is set while a copy into the database is in progress.
 const COPYING: &str = "copying";
 
-/// A copy into the database has come to its end.
+/// Marks the copy into the database as complete.
 pub(crate) async fn finish_copy(client: &Client) -> Result<(), tokio_postgres::Error> {
     client.execute("DELETE FROM postrider_installation WHERE name = $1", &[&COPYING]).await.map(drop)
 }
@@ -140,29 +140,29 @@ fn check_installation(
         (OpenMode::Serve | OpenMode::CopyFrom, true) => Err(OpenError::HalfCopied(database)),
         (OpenMode::CopyInto, false) => Err(OpenError::Database {
             database,
-            what: "there is a store in it: a copy goes into an empty database".to_owned(),
+            what: "the database already contains a store: copy into an empty database".to_owned(),
         }),
         _ => Ok(()),
     }
 }
 
-/// What the database said, and what to do about it where that is known.
+/// The database's error, with advice where the cause is known.
 fn explain_error(error: &tokio_postgres::Error) -> String {
-    let said = reason(error);
-    let todo = match error.code() {
+    let message = reason(error);
+    let advice = match error.code() {
         Some(&SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => {
-            "look at user and password in the URL, and at pg_hba.conf"
+            "check user and password in the URL, and pg_hba.conf"
         }
-        Some(&SqlState::INVALID_CATALOG_NAME) => "make the database first: CREATE DATABASE …",
+        Some(&SqlState::INVALID_CATALOG_NAME) => "create the database first: CREATE DATABASE …",
         Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
             "the user must own its schema: CREATE SCHEMA AUTHORIZATION …, or GRANT CREATE ON SCHEMA public"
         }
         Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => READ_ONLY,
-        None if said.contains("does not allow writes") || said.contains("read-only") => READ_ONLY,
+        None if message.contains("does not allow writes") || message.contains("read-only") => READ_ONLY,
         None => "is it running, and does it listen there?",
-        Some(_) => return said,
+        Some(_) => return message,
     };
-    format!("{said}: {todo}")
+    format!("{message}: {advice}")
 }
 
 const READ_ONLY: &str = "this is a read-only replica: name the primary, or all hosts of the cluster";

@@ -1,8 +1,8 @@
-//! Where the database is, and how it is reached: a PostgreSQL URL with the keys that libpq knows.
+//! Location of the database: a PostgreSQL URL with libpq's parameters.
 //!
-//! Whoever answers is checked (`sslmode=verify-full`) unless the URL says `disable`, or every host is this
-//! machine. The modes between, which encrypt and do not look who is there, are refused: they protect
-//! from nobody who can redirect a connection.
+//! The server's certificate and name are verified (`sslmode=verify-full`) unless the URL says `sslmode=disable` or
+//! every host is local. The modes in between, which encrypt without verification, are refused: they do not protect
+//! against an attacker who can redirect the connection.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -16,37 +16,36 @@ use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use crate::engine::OpenError;
 
-/// How long a connection may take to be made, per host.
+/// Connection timeout per host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A peer that acknowledges nothing for so long is gone.
+/// A peer that acknowledges nothing for this long is considered lost.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
-/// A database, and how to reach it.
+/// Location of a database and how to connect to it.
 #[derive(Clone)]
 pub(crate) struct ConnectionTarget {
-    /// For the client.
     pub(crate) config: tokio_postgres::Config,
-    /// TLS with the server's name checked; none is plain text.
+    /// TLS with verification of the server's name; `None` is plain text.
     pub(crate) tls: Option<ClientConfig>,
-    /// Host, port and name, for a person: without the password.
+    /// Host, port and database name for messages, without the password.
     pub(crate) shown: String,
 }
 
-/// What the URL says of TLS.
+/// The TLS parameters of the URL.
 #[derive(Default)]
 struct TlsOptions {
     mode: Option<String>,
     roots: Option<String>,
 }
 
-/// Reads a URL.
+/// Parses a database URL.
 pub(crate) fn parse(url: &str, application: &str) -> Result<ConnectionTarget, OpenError> {
     let (rest, wanted) = without_tls(url)?;
     let mut config: tokio_postgres::Config = rest.parse().map_err(|error: tokio_postgres::Error| {
         OpenError::Url(format!("{}: write postgres://USER:PASSWORD@HOST:PORT/DATABASE", reason(&error)))
     })?;
     if config.get_hosts().is_empty() {
-        return Err(OpenError::Url("it names no host".to_owned()));
+        return Err(OpenError::Url("the URL contains no host".to_owned()));
     }
     let tls = match wanted.mode.as_deref() {
         Some("disable") => None,
@@ -55,13 +54,13 @@ pub(crate) fn parse(url: &str, application: &str) -> Result<ConnectionTarget, Op
         None => Some(verifying_config(wanted.roots.as_deref())?),
         Some(other) => {
             return Err(OpenError::Url(format!(
-                "sslmode={other} does not check who answers: write sslmode=verify-full (with sslrootcert=FILE \
-                 for a private authority), or sslmode=disable where the wire is trusted"
+                "sslmode={other} does not verify the server: use sslmode=verify-full (with sslrootcert=FILE \
+                 for a private authority), or sslmode=disable where the network is trusted"
             )));
         }
     };
     config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
-    // Of several hosts, the one that takes writes: after a failover, that is another.
+    // With several hosts, use the one that accepts writes; after a failover that is another one.
     config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     config.connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(SILENCE_MAX).keepalives_idle(SILENCE_MAX);
     config.application_name(application);
@@ -69,11 +68,11 @@ pub(crate) fn parse(url: &str, application: &str) -> Result<ConnectionTarget, Op
     Ok(ConnectionTarget { config, tls, shown })
 }
 
-/// Takes out what the client library does not know.
+/// Removes the TLS parameters, which the client library does not know.
 fn without_tls(url: &str) -> Result<(String, TlsOptions), OpenError> {
     let mut wanted = TlsOptions::default();
     let Some((base, query)) = url.split_once('?') else { return Ok((url.to_owned(), wanted)) };
-    let mut kept = Vec::new();
+    let mut other_parameters = Vec::new();
     for pair in query.split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let value = percent_decode_str(value)
@@ -83,10 +82,11 @@ fn without_tls(url: &str) -> Result<(String, TlsOptions), OpenError> {
         match name {
             "sslmode" => wanted.mode = Some(value),
             "sslrootcert" => wanted.roots = Some(value),
-            _ => kept.push(pair),
+            _ => other_parameters.push(pair),
         }
     }
-    let rest = if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) };
+    let rest =
+        if other_parameters.is_empty() { base.to_owned() } else { format!("{base}?{}", other_parameters.join("&")) };
     Ok((rest, wanted))
 }
 
@@ -97,7 +97,7 @@ fn is_local(host: &Host) -> bool {
     }
 }
 
-/// Certificates are checked against a file, or against the public roots.
+/// TLS configuration that verifies against a file of root certificates, or against the public roots.
 fn verifying_config(roots_file: Option<&str>) -> Result<ClientConfig, OpenError> {
     let mut roots = RootCertStore::empty();
     match roots_file {
@@ -110,7 +110,7 @@ fn verifying_config(roots_file: Option<&str>) -> Result<ClientConfig, OpenError>
                 roots.add(certificate).map_err(|error| wrong(&error))?;
             }
             if roots.is_empty() {
-                return Err(wrong(&"there is no certificate in it"));
+                return Err(wrong(&"the file contains no certificate"));
             }
         }
     }
@@ -133,7 +133,7 @@ fn display_name(config: &tokio_postgres::Config) -> String {
     format!("{}/{}", hosts.join(","), config.get_dbname().or(config.get_user()).unwrap_or_default())
 }
 
-/// What the library says, with what is behind it.
+/// The library's error with its source.
 pub(crate) fn reason(error: &tokio_postgres::Error) -> String {
     use std::error::Error as _;
     if let Some(db) = error.as_db_error() {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn who_answers_is_checked_unless_it_is_this_machine() {
+    fn the_server_is_verified_unless_it_is_local() {
         assert!(parsed("postgres://u:p@db.example/mail").unwrap().tls.is_some());
         assert!(parsed("postgres://u:p@db.example/mail?sslmode=verify-full").unwrap().tls.is_some());
         assert!(parsed("postgres://u:p@db.example/mail?sslmode=disable").unwrap().tls.is_none());
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_url_is_told_without_its_password() {
+    fn an_invalid_url_is_reported_without_its_password() {
         for wrong in ["", "db.example", "http://db/x", "postgres://u:p@/x", "postgres://u@h:port/x"] {
             let error = parsed(wrong).err().map(|error| error.to_string());
             assert!(error.is_some_and(|text| text.starts_with("[store] url: ")), "{wrong}");

@@ -1,4 +1,4 @@
-//! Backup and restore: everything in one checksummed file.
+//! Backup and restore: a whole store in one checksummed file.
 //!
 //! ```text
 //! backup file, numbers little-endian, checksums CRC-32
@@ -9,11 +9,11 @@
 //!     9 end    rows u64, bodies u64; nothing follows
 //! ```
 //!
-//! A backup is taken from one read snapshot after a checkpoint, while work goes on; segments are kept
-//! until it is done. It is written under another name and renamed when it is whole and durable.
+//! A backup reads one snapshot after a checkpoint, without blocking other work; segments are not removed until it ends.
+//! It is written under a temporary name and renamed once it is complete and durable.
 //!
-//! A restore reads the whole file first and starts to write only when every checksum holds. While it
-//! writes, a file `restoring` stands in the directory, and nobody can open it.
+//! A restore first reads the whole file, and starts to write only if every checksum is valid. While it writes, a file
+//! `restoring` exists in the directory, which nobody can open then.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -24,31 +24,31 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 
 use super::record::{LogEntries, LogEntry, encode_row};
-use super::shared::EngineState;
+use super::state::EngineState;
 use super::{LOCK_FILE, RedbEngine};
 use crate::engine::{
     BODY_BYTES_MAX, BackupError, BackupProgress, Batch, CommitError, KEY_BYTES_MAX, Key, ReadError, RedbOptions,
-    ScanOrder, private,
+    ScanOrder, private_files,
 };
 
-/// There while a restore is under way.
+/// Marker of a restore in progress.
 pub(crate) const RESTORING_FILE: &str = "restoring";
-/// The format this program writes, and the newest it reads.
+/// The format that this version writes, and the newest that it reads.
 const BACKUP_FORMAT: u32 = 1;
 const MAGIC: &[u8; 8] = b"postrbak";
 const HEADER_BYTES: usize = 16;
 const ROWS: u8 = 1;
 const BODY: u8 = 2;
 const END: u8 = 9;
-/// Rows are gathered into blocks of about this size.
+/// Approximate size of a block of rows.
 const BLOCK_BYTES: usize = 256 << 10;
-/// Bodies are taken in this many bytes at a time: one group of the log.
+/// Rows and bodies are restored in batches of this size, one log group each.
 const RESTORE_BATCH_BYTES: usize = 4 << 20;
 
-/// Rows and bodies from anywhere.
+/// Rows or bodies in key order.
 pub(crate) type RowIterator = Box<dyn Iterator<Item = Result<(Key, Bytes), ReadError>> + Send>;
 
-/// Keeps segments from being removed while it lives.
+/// Prevents the removal of segments while it exists.
 pub(super) struct SegmentPin(pub(super) Arc<EngineState>);
 
 impl SegmentPin {
@@ -65,7 +65,7 @@ impl Drop for SegmentPin {
 }
 
 impl RedbEngine {
-    /// Writes a backup of what is committed now.
+    /// Writes a backup of the current snapshot.
     pub(crate) async fn backup(
         &self,
         file: &Path,
@@ -80,8 +80,8 @@ impl RedbEngine {
         work.await.map_err(ReadError::io)?
     }
 
-    /// All rows and all bodies that are committed now, in key order; to be called, and read, on a thread
-    /// that may block.
+    /// Returns a function that opens iterators over all committed rows and bodies in key order. Call it, and use the
+    /// iterators, on a blocking thread.
     pub(crate) async fn read_all(
         &self,
     ) -> Result<impl FnOnce() -> Result<(RowIterator, RowIterator), ReadError> + Send + use<>, CommitError> {
@@ -134,7 +134,7 @@ fn write_partial(
     mut progress: impl FnMut(BackupProgress),
 ) -> Result<BackupProgress, BackupError> {
     let failed = |error| BackupError::io(path, error);
-    let mut out = BufWriter::with_capacity(BLOCK_BYTES, private::create_file(path).map_err(failed)?);
+    let mut out = BufWriter::with_capacity(BLOCK_BYTES, private_files::create_file(path).map_err(failed)?);
     let mut header = Vec::with_capacity(HEADER_BYTES);
     header.extend_from_slice(MAGIC);
     header.extend_from_slice(&BACKUP_FORMAT.to_le_bytes());
@@ -188,7 +188,7 @@ fn write_block(out: &mut impl Write, kind: u8, parts: &[&[u8]]) -> std::io::Resu
 
 const BLOCK_HEADER_BYTES: u64 = 9;
 
-/// A backup file being read, block by block.
+/// Reads a backup file block by block.
 struct BackupReader {
     path: PathBuf,
     input: BufReader<File>,
@@ -206,7 +206,7 @@ impl BackupReader {
         let header = reader.take(HEADER_BYTES as u64)?;
         let (content, checksum) = header.split_at(HEADER_BYTES - 4);
         if !content.starts_with(MAGIC) || checksum != crc32fast::hash(content).to_le_bytes() {
-            return Err(reader.damaged("this is not a backup, or its start is damaged"));
+            return Err(reader.damaged("not a backup, or the header is damaged"));
         }
         match content.last_chunk().map(|format| u32::from_le_bytes(*format)) {
             Some(BACKUP_FORMAT) => Ok(reader),
@@ -220,7 +220,7 @@ impl BackupReader {
 
     fn take(&mut self, count: u64) -> Result<Vec<u8>, BackupError> {
         if count > self.left {
-            return Err(self.damaged("it ends too early"));
+            return Err(self.damaged("the file is truncated"));
         }
         let mut bytes = vec![0; usize::try_from(count).unwrap_or(0)];
         self.input.read_exact(&mut bytes).map_err(|error| BackupError::io(&self.path, error))?;
@@ -235,19 +235,19 @@ impl BackupReader {
         let (kind, size) = head.split_at(1);
         let size = size.first_chunk().map_or(0, |size| u32::from_le_bytes(*size));
         if u64::from(size) > (BODY_BYTES_MAX + KEY_BYTES_MAX + 2) as u64 {
-            return Err(self.damaged("a block is damaged"));
+            return Err(self.damaged("the size of a block is invalid"));
         }
         let content = self.take(u64::from(size))?;
         let mut found = crc32fast::Hasher::new();
         found.update(head);
         found.update(&content);
         if checksum != found.finalize().to_le_bytes() {
-            return Err(self.damaged("the block that ends here is damaged"));
+            return Err(self.damaged("the block that ends here fails its checksum"));
         }
         Ok((kind.first().copied().unwrap_or(0), Bytes::from(content)))
     }
 
-    /// Every block in order, up to the end, whose counts must be right.
+    /// Reads every block up to the end block, whose counts must match.
     fn read(
         &mut self,
         mut take: impl FnMut(BackupItem) -> Result<(), BackupError>,
@@ -259,7 +259,7 @@ impl BackupReader {
                 ROWS => {
                     for entry in LogEntries::new(&content, 0, 0) {
                         let Ok(LogEntry::Row { key, value: Some(value) }) = entry else {
-                            return Err(self.damaged("a row makes no sense"));
+                            return Err(self.damaged("cannot decode a row"));
                         };
                         done.rows += 1;
                         take(BackupItem::Row(content.slice_ref(key), content.slice_ref(value)))?;
@@ -268,7 +268,7 @@ impl BackupReader {
                 BODY => {
                     let key_bytes = content.first_chunk().map_or(0, |size| usize::from(u16::from_le_bytes(*size)));
                     if content.len() < 2 + key_bytes {
-                        return Err(self.damaged("a body makes no sense"));
+                        return Err(self.damaged("cannot decode a body"));
                     }
                     done.bodies += 1;
                     take(BackupItem::Body(content.slice(2..2 + key_bytes), content.slice(2 + key_bytes..)))?;
@@ -276,12 +276,12 @@ impl BackupReader {
                 END => {
                     let counts = [done.rows.to_le_bytes(), done.bodies.to_le_bytes()].concat();
                     if content != counts || self.left != 0 {
-                        return Err(self.damaged("the end does not fit what came before"));
+                        return Err(self.damaged("the counts in the end block do not match"));
                     }
                     done.bytes = self.at;
                     return Ok(done);
                 }
-                _ => return Err(self.damaged("a block is of an unknown kind")),
+                _ => return Err(self.damaged("unknown block type")),
             }
         }
     }
@@ -292,7 +292,7 @@ enum BackupItem {
     Body(Key, Bytes),
 }
 
-/// Makes a directory from a backup, and writes `also` into it before anybody can open it.
+/// Restores a backup into a directory, and writes `also` before anybody can open it.
 pub(crate) fn restore(
     file: &Path,
     options: &RedbOptions,
@@ -301,18 +301,18 @@ pub(crate) fn restore(
 ) -> Result<BackupProgress, BackupError> {
     let directory = options.directory.as_path();
     let failed = |error| BackupError::io(directory, error);
-    private::create_directory(directory).map_err(failed)?;
+    private_files::create_directory(directory).map_err(failed)?;
     let mut found = std::fs::read_dir(directory).map_err(failed)?;
-    // A lock file alone is left by a process that only looked.
+    // A process that only inspected the directory leaves a lock file.
     if found.any(|entry| !entry.is_ok_and(|entry| entry.file_name() == LOCK_FILE)) {
         return Err(BackupError::NotEmpty { directory: directory.to_owned() });
     }
     let whole = BackupReader::open(file)?.read(|_| Ok(()))?;
     let store = RedbEngine::open(options)?;
     let marker = directory.join(RESTORING_FILE);
-    let marked = private::create_file(&marker).and_then(|marker| marker.sync_all());
+    let marked = private_files::create_file(&marker).and_then(|marker| marker.sync_all());
     marked.and_then(|()| File::open(directory)?.sync_all()).map_err(failed)?;
-    // A thread of its own: the caller may be one of a runtime's, which must not block on an answer.
+    // Use a separate thread: the caller may be a runtime thread, which must not block on the commit.
     let loaded = std::thread::scope(|scope| {
         let load = scope.spawn(|| {
             let result = load(file, &store, progress);
@@ -326,7 +326,7 @@ pub(crate) fn restore(
         load.join().unwrap_or_else(|_| Err(BackupError::io(directory, std::io::ErrorKind::Other)))
     })?;
     if loaded != whole {
-        return Err(BackupError::Damaged { file: file.to_owned(), what: "it changed while it was read".into() });
+        return Err(BackupError::Damaged { file: file.to_owned(), what: "the file changed while it was read".into() });
     }
     let unmarked = std::fs::remove_file(&marker).and_then(|()| File::open(directory)?.sync_all());
     unmarked.map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Panics of redb over a damaged file: they are caught and told as damage, and print nothing.
+//! Catches panics that redb raises on a damaged file, reports them as errors, and suppresses their output.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -6,15 +6,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
 thread_local! {
-    /// Whether a panic of this thread is caught and told by [`caught`].
+    /// True while a panic of this thread is caught by [`caught`].
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
 static HOOK: Once = Once::new();
 
-/// Calls redb, and gives the text of its panic if it panics. What the call was given is not to be used after that.
+/// Calls redb and returns the message of its panic, if it panics. The captured objects must not be used after a panic.
 pub(super) fn caught<T>(call: impl FnOnce() -> T) -> Result<T, String> {
-    // The hook cannot be set by a thread that panics.
+    // A panicking thread cannot set the hook.
     if !std::thread::panicking() {
         HOOK.call_once(|| {
             let before = take_hook();
@@ -33,7 +33,7 @@ pub(super) fn caught<T>(call: impl FnOnce() -> T) -> Result<T, String> {
 
 fn text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason is given").to_owned()
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic without a message").to_owned()
 }
 
 #[cfg(test)]
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_gives_its_text() {
+    fn a_panic_returns_its_message() {
         assert_eq!(caught(|| 1), Ok(1));
         assert_eq!(caught(|| panic!("page {}", 7)), Err::<(), _>("page 7".to_owned()));
         assert!(!IS_CAUGHT.get());

@@ -1,9 +1,10 @@
-//! The integrity check: everything is read, and everything that is wrong is named.
+//! Integrity check of the redb engine.
 //!
-//! Offline ([`check`]): the index's pages and checksums (redb's own check), the log's groups in every
-//! segment, every row, every body with its checksum, and whether the counts by segment are right.
-//! Online ([`Redb::verify`]): every row and every body of a running store, from one read snapshot. Writers go on; no segment
-//! is removed until it ends.
+//! Offline ([`check`]): pages and checksums of the index (redb's own check), the groups of every log segment, every
+//! row, and every body with its checksum. The live counts by segment are compared as well.
+//!
+//! Online ([`RedbEngine::verify`]): every row and body of one snapshot of the running store. Writes continue; no
+//! segment is removed until the check ends.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -15,9 +16,9 @@ use super::backup::SegmentPin;
 use super::caught::caught;
 use super::index::{INDEX_FILE, IndexSnapshot, LiveBySegment};
 use super::record::{SEGMENT_HEADER_BYTES, SegmentHeader, StoreId};
+use super::segment_reader::{SegmentReader, SegmentStep};
 use super::segments::{Segments, segment_file};
-use super::shared::EngineState;
-use super::walk::{SegmentReader, SegmentStep};
+use super::state::EngineState;
 use super::{OpenDirectory, RedbEngine};
 use crate::engine::check::Check;
 use crate::engine::{
@@ -25,18 +26,17 @@ use crate::engine::{
 };
 use crate::key::successor;
 
-/// Rows read at a time.
+/// Rows per read.
 const PAGE_ROWS: usize = 4096;
 
 /// Checks a directory that no process has open.
 pub(crate) fn check(options: &RedbOptions, progress: impl FnMut(BackupProgress)) -> Result<Report, OpenError> {
-    // Looking must not make a new store.
+    // The check must not create a new store.
     let index_file = options.directory.join(INDEX_FILE);
     std::fs::metadata(&index_file).map_err(|error| OpenError::io(&index_file, error))?;
-    // What redb drops when it has panicked may panic, too.
-    caught(|| read_all(options, progress)).unwrap_or_else(|panic| {
-        Err(OpenError::corrupt(&index_file, format!("its pages contradict each other: {panic}")))
-    })
+    // Destructors of redb objects may panic as well after a panic.
+    caught(|| read_all(options, progress))
+        .unwrap_or_else(|panic| Err(OpenError::corrupt(&index_file, format!("its pages are inconsistent: {panic}"))))
 }
 
 fn read_all(options: &RedbOptions, mut progress: impl FnMut(BackupProgress)) -> Result<Report, OpenError> {
@@ -48,9 +48,9 @@ fn read_all(options: &RedbOptions, mut progress: impl FnMut(BackupProgress)) -> 
     let report = &mut check.report;
     match index.check() {
         Ok(true) => {}
-        Ok(false) => report.problem(Object::Index, INDEX_FILE, "it was not sound and has been repaired"),
+        Ok(false) => report.problem(Object::Index, INDEX_FILE, "the index was damaged and has been repaired"),
         Err(what) => {
-            report.problem(Object::Index, INDEX_FILE, format!("it is damaged: {what}"));
+            report.problem(Object::Index, INDEX_FILE, format!("the index is damaged: {what}"));
             return Ok(check.report);
         }
     }
@@ -58,13 +58,13 @@ fn read_all(options: &RedbOptions, mut progress: impl FnMut(BackupProgress)) -> 
     match index.index_snapshot() {
         Ok(base) => {
             let shared = Arc::new(EngineState::new(recovered.table, base, segments, options.in_place));
-            // Nobody ends it.
+            // This check is never cancelled.
             if check_rows(&shared, &mut check).is_ok() {
                 let _ = check_bodies(&shared, &opened.live, &mut check);
             }
         }
         Err(fault) => {
-            report.problem(Object::Index, INDEX_FILE, format!("it cannot be read: {fault:?}"));
+            report.problem(Object::Index, INDEX_FILE, format!("cannot read the index: {fault:?}"));
         }
     }
     drop(lock);
@@ -72,7 +72,7 @@ fn read_all(options: &RedbOptions, mut progress: impl FnMut(BackupProgress)) -> 
 }
 
 impl RedbEngine {
-    /// Reads every row and body of the running store, as of one moment.
+    /// Reads every row and body of one snapshot of the running store.
     pub(crate) async fn verify(
         &self,
         progress: impl FnMut(BackupProgress) -> ControlFlow<()> + Send + 'static,
@@ -89,7 +89,7 @@ impl RedbEngine {
     }
 }
 
-/// Goes on to the bodies when the rows cannot be read: an index that cannot be read is one problem.
+/// Continues with the bodies if the rows cannot be read: an unreadable index is reported as one problem.
 fn check_snapshot(
     base: &IndexSnapshot,
     segments: &Segments,
@@ -132,7 +132,7 @@ fn check_snapshot(
 
 fn check_segments(segments: &Segments, store: StoreId, newest: u64, report: &mut Report) {
     let numbers = segments.numbers();
-    // A later one was being made when everything stopped: replay has seen that it is empty.
+    // A later segment was being created at the crash; replay found that it is empty.
     for segment in numbers.iter().filter(|segment| **segment <= newest) {
         let result = check_segment(segments, store, *segment, report);
         if let Err(what) = result {
@@ -145,7 +145,7 @@ fn header(segments: &Segments, segment: u64) -> Result<SegmentHeader, String> {
     let file = segments.file(segment).map_err(|error| error.to_string())?;
     let mut bytes = [0; SEGMENT_HEADER_BYTES];
     file.read_at(0, &mut bytes).map_err(|error| error.to_string())?;
-    SegmentHeader::decode(&bytes).map_err(|fault| format!("its header is not whole ({fault:?})"))
+    SegmentHeader::decode(&bytes).map_err(|fault| format!("invalid segment header ({fault:?})"))
 }
 
 fn check_segment(segments: &Segments, store: StoreId, segment: u64, report: &mut Report) -> Result<(), String> {
@@ -155,15 +155,15 @@ fn check_segment(segments: &Segments, store: StoreId, segment: u64, report: &mut
     let mut walk = SegmentReader::new(&file, store, segment, start).map_err(|error| error.to_string())?;
     while let SegmentStep::Group(header) = walk.next_group().map_err(|error| error.to_string())? {
         if header.sequence != sequence {
-            return Err(format!("at byte {} group {sequence} is missing", walk.group_at()));
+            return Err(format!("group {sequence} is missing at byte {}", walk.group_at()));
         }
         sequence += 1;
         report.groups += 1;
     }
-    // The next segment says where this one ends; replay has seen to the newest.
+    // The next segment's header records where this one ends. Replay has checked the newest segment.
     match header(segments, segment + 1) {
         Ok(next) if next.previous_end != walk.at() => Err(format!(
-            "the group at byte {} is damaged; the segment goes on to byte {}",
+            "the group at byte {} is damaged; the segment continues to byte {}",
             walk.at(),
             next.previous_end
         )),
@@ -206,7 +206,7 @@ fn check_bodies(
         }
         checked => checked?,
     }
-    // Those that only the table in memory knows.
+    // Bodies that are only in the memtable.
     let young: Vec<Key> = shared.layers().active.bodies.keys().cloned().collect();
     for key in young {
         if base.body_location(&key).is_ok_and(|place| place.is_none()) {
@@ -233,7 +233,7 @@ fn check_base_bodies(
     let segments: HashSet<&u64> = counted.keys().chain(live.keys()).collect();
     for segment in segments {
         if counted.get(segment) != live.get(segment) {
-            let fault = "the index counts the bodies in it wrongly";
+            let fault = "the index has a wrong count of live bodies in this segment";
             check.report.problem(Object::Segment, segment_file(*segment), fault);
         }
     }
@@ -247,7 +247,7 @@ fn check_body(
 ) -> Result<(), CheckError> {
     match shared.read_body(key) {
         Ok(Some(bytes)) => check.body(key, Ok(bytes)),
-        // Deleted in the log.
+        // Deleted in the replayed log.
         Ok(None) => Ok(()),
         Err(error) => check.body(key, Err(error)),
     }

@@ -1,8 +1,8 @@
-//! The checkpoint thread: frozen tables to redb, room on the disk, old segments.
+//! The checkpoint thread: writes frozen memtables to redb, measures free disk space, and reclaims segments.
 //!
-//! It works beside the writer and never waits for it: what it wants from the writer goes into the inbox
-//! if there is room, and comes back as a job. A checkpoint that finds no room is kept and tried again at
-//! every tick; one that finds the disk broken fences the store.
+//! It runs concurrently with the writer and never waits for it. Its requests go to the inbox if there is room, and
+//! results come back as jobs. A checkpoint that finds the disk full is retried at every tick; one that finds the disk
+//! broken fences the store.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,39 +12,39 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::disk_space::DiskSpace;
 use super::index::{CheckpointError, Index, IndexSnapshot, LiveBySegment, LogPosition};
+use super::memtable::MemTable;
 use super::reclaim::SegmentReclaimer;
-use super::shared::{CheckpointState, EngineState};
-use super::space::DiskSpace;
-use super::table::MemTable;
+use super::state::{CheckpointState, EngineState};
 use super::writer::WriterCommand;
 
-/// What the thread is asked to do.
+/// Job of the checkpoint thread.
 #[derive(Debug)]
 pub(crate) enum CheckpointerJob {
     Checkpoint(CheckpointJob),
-    /// The writer is through with a slice of moved bodies.
+    /// The writer has handled a slice of relocated bodies.
     RelocationDone {
         done: bool,
     },
 }
 
-/// A frozen table on its way to redb.
+/// A frozen memtable to be written to redb.
 #[derive(Debug)]
 pub(crate) struct CheckpointJob {
     pub(crate) table: Arc<MemTable>,
-    /// Where the log went on when the table was frozen.
+    /// Log position at which the memtable was frozen.
     pub(crate) position: LogPosition,
-    /// Who waits until everything up to there is in the index.
+    /// Callers of `flush` that wait for this checkpoint.
     pub(crate) waiting: Vec<oneshot::Sender<()>>,
 }
 
-/// Room that a checkpoint needs on the disk: its rows, once as pages and once as pages of the tree
-/// above them, and some for the allocator's state.
+/// Free disk space that a checkpoint needs: its rows as leaf pages, as much again for branch pages, and some for the
+/// allocator's state.
 const CHECKPOINT_FREE_FACTOR: u64 = 3;
 const CHECKPOINT_FREE_BYTES: u64 = 4 << 20;
 
-/// The thread's state.
+/// State of the thread.
 #[derive(Debug)]
 pub(crate) struct Checkpointer {
     pub(crate) shared: Arc<EngineState>,
@@ -56,13 +56,13 @@ pub(crate) struct Checkpointer {
     pub(crate) stuck: Option<CheckpointJob>,
     pub(crate) writer: mpsc::WeakSender<WriterCommand>,
     pub(crate) tick: Duration,
-    /// Ticks between two checkpoints, and ticks since the last.
+    /// Ticks between two checkpoints.
     pub(crate) interval_ticks: u32,
     pub(crate) ticks: u32,
 }
 
 impl Checkpointer {
-    /// Works until the writer has ended.
+    /// Runs until the writer has ended.
     pub(crate) fn run(mut self, jobs: &Receiver<CheckpointerJob>) {
         self.measure();
         loop {
@@ -82,7 +82,7 @@ impl Checkpointer {
     }
 
     fn ask_writer(&self, command: WriterCommand) -> bool {
-        // A full inbox: the writer is busy and looks by itself after each group.
+        // The inbox is full: the writer is busy and checks by itself after each group.
         self.writer.upgrade().is_some_and(|writer| writer.try_send(command).is_ok())
     }
 
@@ -119,7 +119,7 @@ impl Checkpointer {
 
     fn checkpoint(&mut self, job: CheckpointJob) {
         if self.shared.fenced().is_some() {
-            // The writer may have handed it over at the same moment: nobody is to wait for it.
+            // The writer may have submitted the job just before the store was fenced: nobody must wait for it.
             return self.shared.set_checkpointing(CheckpointState::Idle);
         }
         self.ticks = 0;
@@ -136,13 +136,13 @@ impl Checkpointer {
             }
             Err(CheckpointError::Full) => self.postpone(job),
             Err(CheckpointError::Broken(what)) => {
-                self.shared.fence(&format!("the index could not be written: {what}"));
+                self.shared.fence(&format!("writing the index failed: {what}"));
             }
         }
     }
 
-    /// Gives the reserve up if the checkpoint may need it. It is tried in any case: the index has free
-    /// pages of its own, and a checkpoint is what frees segments.
+    /// Releases the reserve if the checkpoint may need it. The checkpoint is attempted in any case, because the index
+    /// may have free pages and only checkpoints free segments.
     fn make_room(&self, table: &MemTable) {
         let needed = table.entry_bytes().saturating_mul(CHECKPOINT_FREE_FACTOR) + CHECKPOINT_FREE_BYTES;
         if self.space.free_bytes() < needed && self.space.release_reserve() {
@@ -157,7 +157,7 @@ impl Checkpointer {
             layers.frozen.take()
         };
         self.shared.set_checkpointing(CheckpointState::Idle);
-        // A hundred thousand rows are freed here, with no lock held.
+        // Drops about 100,000 rows here, without holding the lock.
         drop(frozen);
         for answer in job.waiting {
             let _ = answer.send(());
@@ -166,11 +166,11 @@ impl Checkpointer {
         self.ask_writer(WriterCommand::CheckpointDone);
     }
 
-    /// No room: the index is opened anew at its last checkpoint (redb takes no more work after an I/O
-    /// error), the table stays frozen and readable, and the next tick tries again.
+    /// Handles a full disk. Reopens the index at its last checkpoint, because redb accepts no more work after an I/O
+    /// error. The memtable stays frozen and readable, and the next tick retries.
     fn postpone(&mut self, job: CheckpointJob) {
         self.shared.set_full(true);
-        // It takes more than was thought: the reserve is for that.
+        // The checkpoint needs more space than estimated, so release the reserve.
         self.space.release_reserve();
         let mut layers = self.shared.layers_mut();
         match self.index.reopen() {
@@ -182,18 +182,18 @@ impl Checkpointer {
             }
             Err(fault) => {
                 drop(layers);
-                self.shared.fence(&format!("the index could not be opened again: {fault:?}"));
+                self.shared.fence(&format!("reopening the index failed: {fault:?}"));
             }
         }
     }
 
-    /// Removes segments that nothing refers to, and moves the last bodies out of nearly empty ones.
+    /// Removes dead segments, and relocates the last live bodies of nearly empty ones.
     fn reclaim(&mut self) {
         if self.shared.pins.load(Ordering::SeqCst) > 0 {
             return;
         }
         if let Err(error) = self.reclaim.remove_dead(&self.shared.segments, &self.live, self.position) {
-            tracing::warn!(%error, "an empty segment was not removed; it is tried again");
+            tracing::warn!(%error, "cannot remove a dead log segment; retrying later");
         }
         if let Some(slice) = self.reclaim.next_slice(&self.shared, &self.live, self.position)
             && !self.ask_writer(WriterCommand::Relocate(slice))

@@ -1,8 +1,7 @@
-//! The disk: every change the engine makes to a file goes through here, so that tests can break it.
+//! The disk: every file operation of the engine, so that tests can inject errors.
 //!
-//! Thin on purpose: vectored positional writes that are carried to their end, `fdatasync`,
-//! `fallocate`, `ftruncate`, and the directory's own sync, without which a new file's name may be
-//! lost with the power.
+//! A thin layer: complete vectored positional writes, `fdatasync`, `fallocate`, `ftruncate`, and the sync of the
+//! directory, without which a power loss can lose the name of a new file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
@@ -11,25 +10,25 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FallocateFlags;
 
-use crate::engine::faults::{DiskOperation, FaultInjector, NO_SPACE};
-use crate::engine::private;
+use crate::engine::fault_injection::{DiskOperation, FaultInjector, NO_SPACE};
+use crate::engine::private_files;
 
-/// The real disk, or one that goes wrong by plan.
+/// The real disk, or one with injected errors.
 #[derive(Debug, Clone)]
 pub(crate) enum Disk {
     Real,
     Faulty(FaultInjector),
 }
 
-/// ext2 to ext4, and XFS, as statfs(2) numbers them.
+/// File systems that overwrite in place: ext2 to ext4 and XFS, by the magic numbers of statfs(2).
 const IN_PLACE: [i64; 2] = [0xef53, 0x5846_5342];
 
-/// The most pieces that one vectored write takes (IOV_MAX on Linux).
+/// Maximum number of slices in one vectored write (IOV_MAX on Linux).
 const SLICES_MAX: usize = 1024;
 
-/// Is this error "no room", which passes, rather than a broken disk, which does not?
+/// Returns whether an error means a full disk, which is temporary, rather than a broken one.
 pub(crate) fn is_no_space(error: &io::Error) -> bool {
-    // Quotas and file size limits are walls of the same kind.
+    // Quotas and file size limits are treated like a full disk.
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
         || error.raw_os_error() == Some(NO_SPACE)
 }
@@ -42,14 +41,14 @@ impl Disk {
         }
     }
 
-    /// Makes a file that must not exist, readable and writable.
+    /// Creates a new file for reading and writing. Fails if it exists.
     pub(crate) fn create(&self, path: &Path) -> io::Result<DiskFile> {
         self.ask(DiskOperation::Create, path)?;
-        let file = private::create_new_file(path)?;
+        let file = private_files::create_new_file(path)?;
         Ok(DiskFile { file, path: path.to_owned(), disk: self.clone() })
     }
 
-    /// Opens a file for reading and, unless it lies on a read-only disk, writing.
+    /// Opens a file for reading and writing.
     pub(crate) fn open(&self, path: &Path) -> io::Result<DiskFile> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         Ok(DiskFile { file, path: path.to_owned(), disk: self.clone() })
@@ -60,12 +59,12 @@ impl Disk {
         std::fs::remove_file(path)
     }
 
-    /// Makes the names in a directory durable.
+    /// Makes created and removed names in a directory durable.
     pub(crate) fn sync_directory(&self, directory: &Path) -> io::Result<()> {
         File::open(directory)?.sync_all()
     }
 
-    /// What an unprivileged process may still write.
+    /// Disk space available to an unprivileged process.
     pub(crate) fn free_bytes(&self, directory: &Path) -> io::Result<u64> {
         if let Self::Faulty(faults) = self
             && let Some(free_bytes) = faults.free_bytes()
@@ -77,7 +76,6 @@ impl Disk {
     }
 }
 
-/// An open file.
 #[derive(Debug)]
 pub(crate) struct DiskFile {
     file: File,
@@ -94,9 +92,8 @@ impl DiskFile {
         Ok(self.file.metadata()?.len())
     }
 
-    /// Does a write over bytes that were written before go to the same blocks? Where files are copied on
-    /// write it does not; only file systems that are known to do so count. (And a disk that goes wrong by
-    /// plan, whatever it lies on.)
+    /// Returns whether overwriting reuses the same blocks. This is false on copy-on-write file systems; only known file
+    /// systems count. It is true for a disk with injected errors.
     pub(crate) fn is_overwritten_in_place(&self) -> bool {
         match &self.disk {
             Disk::Faulty(_) => true,
@@ -104,12 +101,12 @@ impl DiskFile {
         }
     }
 
-    /// Reads exactly, or says `UnexpectedEof`.
+    /// Reads exactly `out.len()` bytes, or fails with `UnexpectedEof`.
     pub(crate) fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(out, offset)
     }
 
-    /// Writes all pieces back to back.
+    /// Writes all slices back to back.
     pub(crate) fn write_at(&self, offset: u64, pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
         let short = self.disk.ask(DiskOperation::Write, &self.path)?;
         let wanted: usize = pieces.iter().map(|piece| piece.len()).sum();
@@ -144,7 +141,7 @@ impl DiskFile {
         Ok(())
     }
 
-    /// Makes what was written durable.
+    /// Makes written data durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.disk.ask(DiskOperation::Sync, &self.path)?;
         self.file.sync_data()?;
@@ -154,11 +151,11 @@ impl DiskFile {
         Ok(())
     }
 
-    /// Sets room aside, so that later writes cannot meet a full disk.
+    /// Allocates space, so that later writes to it cannot find the disk full.
     pub(crate) fn allocate(&self, offset: u64, size_bytes: u64) -> io::Result<()> {
         self.disk.ask(DiskOperation::Allocate, &self.path)?;
         match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), offset, size_bytes) {
-            // A file system without it: writes will say when it is full.
+            // The file system does not support it; writes will report a full disk.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(()),
             other => Ok(other?),
         }
@@ -170,7 +167,7 @@ impl DiskFile {
     }
 }
 
-/// The index file as redb sees it.
+/// The index file as redb's storage backend.
 impl ::redb::StorageBackend for DiskFile {
     fn len(&self) -> io::Result<u64> {
         self.size_bytes()

@@ -1,17 +1,17 @@
-//! The index: redb, as of the last checkpoint.
+//! The index: a redb file with all rows and body locations as of the last checkpoint.
 //!
 //! ```text
 //! index.redb, tables
 //!   rows      key -> value
 //!   bodies    key -> segment u64, offset u64, size u32, checksum u32 (little-endian)
-//!   segments  segment u64 -> bodies in it that are referred to u64, their bytes u64
-//!   meta      "format" u64 · "segment" u64, "offset" u64, "sequence" u64: where replay starts
+//!   segments  segment u64 -> live bodies u64, their bytes u64
+//!   meta      "format" u64 · "segment" u64, "offset" u64, "sequence" u64: replay position
 //!             "store" -> the store id, two u64 ("store_high", "store_low")
 //! ```
 //!
-//! Only checkpoints write it, one transaction each, made durable with quick repair: after a crash it
-//! opens in milliseconds at the last checkpoint, whatever its size. So one read snapshot, a [`Base`],
-//! serves all readers until the next checkpoint.
+//! Only checkpoints write it, one transaction each, durable and with quick repair, so after a crash it opens within
+//! milliseconds at the last checkpoint, whatever its size. One read snapshot, an [`IndexSnapshot`], serves all readers
+//! until the next checkpoint.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,13 +23,12 @@ use bytes::Bytes;
 
 use super::caught::caught;
 use super::disk::{Disk, is_no_space};
+use super::memtable::{BODY_LOCATION_BYTES, BodyLocation, MemTable};
 use super::record::StoreId;
-use super::table::{BODY_LOCATION_BYTES, BodyLocation, MemTable};
 use crate::engine::{Key, OpenError, ReadError, ScanOrder, Value};
 
-/// The index file's name.
 pub(crate) const INDEX_FILE: &str = "index.redb";
-/// The format this program writes, and the newest it reads.
+/// The format that this version writes, and the newest that it reads.
 const INDEX_FORMAT: u64 = 1;
 
 const ROWS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("rows");
@@ -37,17 +36,17 @@ const BODIES: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("bod
 const SEGMENTS: TableDefinition<'static, u64, (u64, u64)> = TableDefinition::new("segments");
 const META: TableDefinition<'static, &str, u64> = TableDefinition::new("meta");
 
-/// A point in the log: all before it is in the index.
+/// A position in the log; everything before it is in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct LogPosition {
-    /// Zero: no segment was ever made.
+    /// Zero if no segment was ever created.
     pub(crate) segment: u64,
     pub(crate) offset: u64,
-    /// The next group's.
+    /// Sequence number of the next group.
     pub(crate) sequence: u64,
 }
 
-/// What of a segment is referred to.
+/// Number and size of a segment's live bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct LiveBodies {
     pub(crate) bodies: u64,
@@ -57,10 +56,10 @@ pub(crate) struct LiveBodies {
 /// Live bodies by segment.
 pub(crate) type LiveBySegment = BTreeMap<u64, LiveBodies>;
 
-/// Why a checkpoint did not happen.
+/// Why a checkpoint failed.
 #[derive(Debug)]
 pub(crate) enum CheckpointError {
-    /// No room: again later.
+    /// The disk is full; retry later.
     Full,
     /// The disk or the index is broken.
     Broken(String),
@@ -75,7 +74,6 @@ impl<E: Into<::redb::Error>> From<E> for CheckpointError {
     }
 }
 
-/// The open database.
 #[derive(Debug)]
 pub(crate) struct Index {
     database: Option<Database>,
@@ -84,7 +82,7 @@ pub(crate) struct Index {
     cache_bytes: usize,
 }
 
-/// What the index says when it is opened.
+/// Contents of the meta tables when the index was opened.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexState {
     pub(crate) store: StoreId,
@@ -97,7 +95,7 @@ fn closed() -> CheckpointError {
 }
 
 impl Index {
-    /// Opens the file, or makes one for a store of this id.
+    /// Opens the index file, or creates one for a store with the id `new_id`.
     pub(crate) fn open(
         directory: &Path,
         disk: &Disk,
@@ -119,7 +117,7 @@ impl Index {
         let file = if is_new { self.disk.create(&self.path) } else { self.disk.open(&self.path) };
         let file = file.map_err(|error| OpenError::io(&self.path, error))?;
         let cache_bytes = self.cache_bytes;
-        // A plain open of a file that something else has changed may panic inside redb.
+        // redb may panic while it opens a file that was modified by something else.
         let database = caught(|| Builder::new().set_cache_size(cache_bytes).create_with_backend(file));
         match database {
             Ok(Ok(database)) => {
@@ -132,7 +130,7 @@ impl Index {
                 Err(OpenError::io(&self.path, error))
             }
             Ok(Err(error)) => Err(OpenError::corrupt(&self.path, error.to_string())),
-            Err(_) => Err(OpenError::corrupt(&self.path, "its pages contradict each other")),
+            Err(_) => Err(OpenError::corrupt(&self.path, "its pages are inconsistent")),
         }
     }
 
@@ -142,7 +140,7 @@ impl Index {
 
     fn read_meta(&self, new_id: StoreId) -> Result<IndexState, OpenError> {
         let opened = caught(|| self.read_or_start(new_id))
-            .unwrap_or_else(|panic| Err(CheckpointError::Broken(format!("its pages contradict each other: {panic}"))));
+            .unwrap_or_else(|panic| Err(CheckpointError::Broken(format!("its pages are inconsistent: {panic}"))));
         let opened = opened.map_err(|fault| match fault {
             CheckpointError::Full => OpenError::io(&self.path, std::io::Error::from(std::io::ErrorKind::StorageFull)),
             CheckpointError::Broken(what) => OpenError::corrupt(&self.path, what),
@@ -157,7 +155,7 @@ impl Index {
         }
     }
 
-    /// The format and what the tables say; a database without a format is a new one and gets its tables.
+    /// Reads format and meta tables. A database without a format is new, and is initialised.
     fn read_or_start(&self, new_id: StoreId) -> Result<(u64, IndexState), CheckpointError> {
         let mut transaction = self.database()?.begin_write()?;
         transaction.set_durability(Durability::Immediate).map_err(::redb::Error::from)?;
@@ -198,15 +196,14 @@ impl Index {
         Ok((format, IndexState { store, position, live }))
     }
 
-    /// A read snapshot of what the last checkpoint left.
+    /// Opens a read snapshot of the last checkpoint.
     pub(crate) fn index_snapshot(&self) -> Result<IndexSnapshot, CheckpointError> {
         let transaction = self.database()?.begin_read()?;
         let (rows, bodies) = (transaction.open_table(ROWS)?, transaction.open_table(BODIES)?);
         Ok(IndexSnapshot { rows, bodies, begun: [const { OnceLock::new() }; FIRST_BYTES] })
     }
 
-    /// Writes a frozen table and the position after it, durably. `live` is brought up to date only if
-    /// that worked.
+    /// Writes a frozen memtable and the log position after it, durably. Updates `live` only on success.
     pub(crate) fn checkpoint(
         &self,
         table: &MemTable,
@@ -259,23 +256,23 @@ impl Index {
         self.index_snapshot()
     }
 
-    /// Opens the file again after an I/O error, at its last checkpoint.
+    /// Reopens the file at its last checkpoint, after an I/O error.
     pub(crate) fn reopen(&mut self) -> Result<IndexSnapshot, CheckpointError> {
         drop(self.database.take());
         self.open_file(false).map_err(|error| CheckpointError::Broken(error.to_string()))?;
         self.index_snapshot()
     }
 
-    /// Reads every page and compares its checksum. Needs that no snapshot is open.
+    /// Verifies the checksum of every page. No snapshot may be open. Returns false if a repair was needed.
     pub(crate) fn check(&mut self) -> Result<bool, String> {
         let database = self.database.as_mut().ok_or("the index is closed")?;
         match caught(|| database.check_integrity()) {
             Ok(result) => result.map_err(|error| error.to_string()),
-            Err(_) => Err("its pages contradict each other".into()),
+            Err(_) => Err("its pages are inconsistent".into()),
         }
     }
 
-    /// Bytes of the file.
+    /// Size of the file.
     pub(crate) fn size_bytes(&self) -> u64 {
         std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
     }
@@ -290,7 +287,7 @@ fn joined(high: u64, low: u64) -> StoreId {
     ((u128::from(high) << 64) | u128::from(low)).to_be_bytes()
 }
 
-/// What a checkpoint changes in the counts of live bodies.
+/// Changes of the live body counts by a checkpoint.
 #[derive(Debug, Default)]
 struct LiveChanges {
     gone: LiveBySegment,
@@ -308,7 +305,7 @@ impl LiveChanges {
         }
     }
 
-    /// The new counts of the segments that change.
+    /// Returns the new counts of the changed segments.
     fn apply(self, live: &LiveBySegment) -> Result<LiveBySegment, CheckpointError> {
         let mut out = LiveBySegment::new();
         for (segment, come) in self.come {
@@ -318,7 +315,7 @@ impl LiveChanges {
         }
         for (segment, gone) in self.gone {
             let live = out.entry(segment).or_insert_with(|| live.get(&segment).copied().unwrap_or_default());
-            let wrong = || CheckpointError::Broken(format!("the counts of segment {segment} do not add up"));
+            let wrong = || CheckpointError::Broken(format!("the live body count of segment {segment} is negative"));
             live.bodies = live.bodies.checked_sub(gone.bodies).ok_or_else(wrong)?;
             live.bytes = live.bytes.checked_sub(gone.bytes).ok_or_else(wrong)?;
         }
@@ -326,21 +323,21 @@ impl LiveChanges {
     }
 }
 
-/// A read snapshot: all rows and body places as of a checkpoint.
+/// A read snapshot of all rows and body locations as of a checkpoint.
 pub(crate) struct IndexSnapshot {
     rows: ReadOnlyTable<&'static [u8], &'static [u8]>,
     bodies: ReadOnlyTable<&'static [u8], &'static [u8]>,
-    /// Whether there is any row whose key begins with a byte, as far as somebody asked: keys begin with
-    /// their noun's. Of nouns that nobody has (suppressions, say) none is looked for.
+    /// For each first byte of a key, that is, each key space: whether any row exists, cached on first use. It spares
+    /// lookups in empty spaces, for example suppressions.
     begun: [OnceLock<bool>; FIRST_BYTES],
 }
 
-/// First bytes whose rows are known to be there or not; larger ones are always looked for.
+/// First bytes covered by the cache; larger ones are always looked up.
 const FIRST_BYTES: usize = 64;
 
 impl std::fmt::Debug for IndexSnapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Base")
+        f.write_str("IndexSnapshot")
     }
 }
 
@@ -352,7 +349,7 @@ fn read_error(error: impl Into<::redb::Error>) -> ReadError {
 }
 
 impl IndexSnapshot {
-    /// Whether there may be a row of this key, by its first byte alone.
+    /// Returns false if no row with the key's first byte exists.
     fn may_have_rows(&self, key: &[u8]) -> Result<bool, ReadError> {
         let Some((first, known)) = key.first().and_then(|first| Some((*first, self.begun.get(usize::from(*first))?)))
         else {
@@ -375,7 +372,7 @@ impl IndexSnapshot {
         Ok(found.map(|value| Bytes::copy_from_slice(value.value())))
     }
 
-    /// Does the row hold exactly this? (Without copying it.)
+    /// Returns whether the row has exactly this value, without copying it.
     pub(crate) fn holds(&self, key: &[u8], value: Option<&Value>) -> Result<bool, ReadError> {
         let found = self.rows.get(key).map_err(read_error)?;
         Ok(found.as_ref().map(::redb::AccessGuard::value) == value.map(AsRef::as_ref))
@@ -388,7 +385,7 @@ impl IndexSnapshot {
         }
     }
 
-    /// The rows of a range in order, one by one.
+    /// Iterates over the rows of a range.
     pub(crate) fn rows(
         &self,
         range: &Range<Key>,
@@ -407,7 +404,7 @@ impl IndexSnapshot {
         }))
     }
 
-    /// All body places, in key order.
+    /// Iterates over all body locations in key order.
     pub(crate) fn body_locations(
         &self,
     ) -> Result<impl Iterator<Item = Result<(Key, BodyLocation), ReadError>> + use<>, ReadError> {
@@ -422,5 +419,5 @@ impl IndexSnapshot {
 fn decode_location(bytes: &[u8]) -> Result<BodyLocation, ReadError> {
     BodyLocation::decode(bytes)
         .filter(|_| bytes.len() == BODY_LOCATION_BYTES)
-        .ok_or_else(|| ReadError::Corrupt("a body's place in the index makes no sense".into()))
+        .ok_or_else(|| ReadError::Corrupt("cannot decode a body location in the index".into()))
 }

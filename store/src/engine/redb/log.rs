@@ -1,10 +1,9 @@
-//! The log's writing end: groups appended to the newest segment, each made durable by one fdatasync.
+//! Log appender: appends groups to the newest segment and makes each durable with one fdatasync.
 //!
-//! Room is set aside in steps ahead of the writes, so that a full disk shows before anything is
-//! written, and a group's fdatasync does not have to record a new file length each time. While groups are
-//! small, zeros are written ahead of them (redb/ahead.rs), and it has nothing to record but their bytes.
-//! A segment that is full is cut to its length and the next one started; the new header says where the old
-//! one ends, and is durable before the first group goes in.
+//! Space is allocated ahead of the writes in steps. A full disk is thus noticed before anything is written, and a
+//! group's fdatasync need not record a new file length. While groups are small, zero fill (`redb/ahead.rs`) spares the
+//! fdatasync the extent updates as well. When a segment is full, it is truncated to its length and the next one is
+//! started. The new header records where the old segment ends, and is durable before the first group.
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -12,30 +11,30 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
-use super::ahead::{PIECES_MAX, ZeroFill};
 use super::disk::{Disk, DiskFile, is_no_space};
+use super::disk_space::DiskSpace;
 use super::index::LogPosition;
 use super::record::{GROUP_HEADER_BYTES, GroupHeader, SEGMENT_HEADER_BYTES, SegmentHeader, StoreId, salt};
 use super::segments::Segments;
-use super::space::DiskSpace;
+use super::zero_fill::{PIECES_MAX, ZeroFill};
 
-/// Room is set aside this much at a time: a tenth of a second's writing on a fast disk.
+/// Allocation step: a tenth of a second of writes on a fast disk.
 const ALLOCATION_BYTES: u64 = 8 << 20;
-/// On a nearly full disk, only this much.
+/// Allocation step on a nearly full disk.
 const FRUGAL_BYTES: u64 = 256 << 10;
-/// The log leaves this much of a disk to the checkpoint, which alone can free segments.
+/// Free space that the log leaves to checkpoints, because only they can free segments.
 const FLOOR_BYTES: u64 = 4 << 20;
 
 /// Why a group was not written.
 #[derive(Debug)]
 pub(crate) enum AppendError {
-    /// No room. The log is as before.
+    /// The disk is full. The log is unchanged.
     Full,
-    /// The disk failed: what is on it is unknown.
+    /// The disk failed: the state on disk is unknown.
     Broken(String),
 }
 
-/// A group ready for the log.
+/// A group ready to be written.
 #[derive(Debug, Default)]
 pub(crate) struct LogGroup<'a> {
     pub(crate) rows: Vec<&'a [u8]>,
@@ -53,7 +52,7 @@ impl LogGroup<'_> {
     }
 }
 
-/// Where a group was written.
+/// Location of a written group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupLocation {
     pub(crate) segment: u64,
@@ -61,7 +60,7 @@ pub(crate) struct GroupLocation {
     pub(crate) size_bytes: u64,
 }
 
-/// The newest segment and where in it the next group goes.
+/// The newest segment and the position of the next group.
 #[derive(Debug)]
 pub(crate) struct LogAppender {
     disk: Disk,
@@ -79,7 +78,7 @@ fn broken(what: &str, file: &DiskFile, error: &io::Error) -> AppendError {
 }
 
 impl LogAppender {
-    /// Starts segment `position.segment`; `previous_end` is where the one before it ends.
+    /// Starts the segment after `after`, whose header records where the previous one ends.
     pub(crate) fn start(
         segments: &Segments,
         space: &Arc<DiskSpace>,
@@ -102,14 +101,14 @@ impl LogAppender {
         })
     }
 
-    /// Where the next group goes.
+    /// Position of the next group.
     pub(crate) fn position(&self) -> LogPosition {
         self.position
     }
 
     /// Appends a group and makes it durable.
     pub(crate) fn append(&mut self, segments: &Segments, group: &LogGroup<'_>) -> Result<GroupLocation, AppendError> {
-        let too_large = || AppendError::Broken("a group's row part is beyond 4 GiB".into());
+        let too_large = || AppendError::Broken("the row part of a group exceeds 4 GiB".into());
         let rows_bytes = u32::try_from(group.rows_bytes()).map_err(|_| too_large())?;
         let bodies_bytes = group.bodies_bytes();
         let size_bytes = GROUP_HEADER_BYTES as u64 + u64::from(rows_bytes) + bodies_bytes;
@@ -142,7 +141,7 @@ impl LogAppender {
         Ok(GroupLocation { segment, bodies_at, size_bytes })
     }
 
-    /// After a failed write: back to the last good position, if it was only a lack of room.
+    /// After a failed write: truncates the file to the last valid position if the disk was only full.
     fn revert_write(&mut self, error: &io::Error) -> AppendError {
         if !is_no_space(error) {
             return broken("writing", &self.file, error);
@@ -153,7 +152,7 @@ impl LogAppender {
                 self.ahead.cut(self.position.offset);
                 AppendError::Full
             }
-            Err(error) => broken("cutting", &self.file, &error),
+            Err(error) => broken("truncating", &self.file, &error),
         }
     }
 
@@ -178,15 +177,15 @@ impl LogAppender {
                 Ok(())
             }
             Err(error) if is_no_space(&error) => Err(AppendError::Full),
-            Err(error) => Err(broken("allocating room in", &self.file, &error)),
+            Err(error) => Err(broken("allocating space in", &self.file, &error)),
         }
     }
 
     fn rotate_segment(&mut self, segments: &Segments) -> Result<(), AppendError> {
         let (file, position) = start_segment(segments, &self.disk, self.store, self.position)?;
-        // Room set aside and not used; should the cut fail, it is only room.
+        // Frees the unused allocation; if that fails, only space is lost.
         if let Err(error) = self.file.truncate(self.position.offset) {
-            tracing::warn!(file = %self.file.path().display(), %error, "a full segment was not cut");
+            tracing::warn!(file = %self.file.path().display(), %error, "cannot truncate a full log segment");
         }
         segments.set_size(self.position.segment, self.position.offset);
         self.file = file;
@@ -197,14 +196,14 @@ impl LogAppender {
     }
 }
 
-/// No file descriptor left (EMFILE, ENFILE), or no memory for one: passes.
+/// Returns whether the process or the system is out of file descriptors or memory, which is temporary.
 fn is_out_of_files(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }
 
-/// Makes the segment after `after`, durable and empty.
+/// Creates the segment after `after`, durable and empty.
 fn start_segment(
     segments: &Segments,
     disk: &Disk,
@@ -213,7 +212,7 @@ fn start_segment(
 ) -> Result<(Arc<DiskFile>, LogPosition), AppendError> {
     let segment = after.segment + 1;
     let path = segments.path(segment);
-    // Without a file descriptor or memory for a new file nothing that was durable is in doubt.
+    // Running out of file descriptors or memory puts no durable data in doubt, so treat it like a full disk.
     let for_now = |error: &io::Error| is_no_space(error) || is_out_of_files(error);
     let fault = |error: io::Error| match for_now(&error) {
         true => AppendError::Full,
@@ -223,7 +222,7 @@ fn start_segment(
     let header = SegmentHeader { segment, store, first_sequence: after.sequence, previous_end: after.offset }.encode();
     let made = file.write_at(0, &mut [IoSlice::new(&header)]);
     if let Err(error) = made {
-        // Out of the way, or the next try finds the name taken.
+        // Remove the file, or the next attempt fails because the name exists.
         disk.remove(&path).map_err(fault)?;
         return Err(fault(error));
     }

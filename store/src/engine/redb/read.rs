@@ -1,14 +1,14 @@
-//! Reads: what lies in memory is read in place; what has to come from the disk, beside the runtime.
+//! Reads: data in memory is read on the runtime's threads; reads that wait for the disk continue on blocking threads.
 //!
 //! ```text
-//! get_many    active > frozen > base ──slow──► the other keys, by several threads side by side
-//! scan        the three, merged      ──slow──► the same merge, on a thread that may wait
-//! scan_each   the first of them      ──slow──► each of the others, side by side
+//! get_many   active > frozen > index  ──slow──► the remaining keys, on several threads concurrently
+//! scan       the three, merged        ──slow──► the same merge, on a blocking thread
+//! scan_each  the first of them        ──slow──► each of the others, concurrently
 //! ```
 //!
-//! Whether a page of the index lies in memory cannot be asked; time tells. Where one step takes longer than
-//! `Options::in_place`, the rest is expected to wait for the disk, too, and the runtime's threads, which serve all
-//! others, do not wait with it.
+//! There is no way to ask whether a page of the index is in memory, so the elapsed time decides. If one step takes
+//! longer than `RedbOptions::in_place`, the rest is expected to wait for the disk as well, and moves off the runtime's
+//! threads.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,29 +18,29 @@ use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::Instant;
 
 use super::index::IndexSnapshot;
-use super::shared::EngineState;
-use super::table::{MemTable, detached_copy};
+use super::memtable::{MemTable, detached_copy};
+use super::state::EngineState;
 use crate::engine::{Key, ReadError, ScanOrder, Value};
 use crate::key::successor;
 
-/// Threads that read one request's keys: a disk serves several reads in the time of one.
+/// Maximum number of threads that read the keys of one request: a disk serves several reads in the time of one.
 const READERS: usize = 8;
-/// Keys for which a thread is worth its while.
+/// Minimum number of keys per thread.
 const KEYS_A_READER: usize = 6;
-/// Scans of more rows begin on a thread that may wait: they take long even in memory.
+/// Scans with a larger limit start on a blocking thread: they take long even in memory.
 const ROWS_IN_PLACE: usize = 256;
-/// Rows of the frozen table that are copied at once, at most.
+/// Maximum number of rows copied from the frozen memtable at once.
 const FROZEN_ROWS: usize = 64;
-/// A page of an API list; larger answers grow their buffer.
+/// Page size of an API list; larger results grow the buffer.
 const SCAN_ROWS_TYPICAL: usize = 128;
 
-/// Keys that the tables in memory say nothing about, and their places among those asked for.
+/// Keys that are in no memtable, with their positions in the request.
 type UnresolvedKeys = Vec<(usize, Key)>;
-/// Rows, and their places among those asked for.
+/// Rows, with their positions in the request.
 type ResolvedRows = Vec<(usize, Option<Value>)>;
 
 impl EngineState {
-    /// The rows of some keys, as of one moment.
+    /// Reads the rows of several keys from one snapshot.
     pub(crate) async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
         let (mut found, below, base) = self.look_up_in_memory(keys);
         if below.is_empty() {
@@ -70,7 +70,7 @@ impl EngineState {
         Ok(found)
     }
 
-    /// What the tables in memory say about some keys.
+    /// Looks up keys in the memtables. Returns also the keys that are in neither.
     fn look_up_in_memory(&self, keys: &[Key]) -> (Vec<Option<Value>>, UnresolvedKeys, Arc<IndexSnapshot>) {
         let (mut found, mut below) = (Vec::with_capacity(keys.len()), Vec::new());
         let base = {
@@ -89,7 +89,7 @@ impl EngineState {
         (found, below, base)
     }
 
-    /// At most `limit` rows of a range, as of one moment.
+    /// Reads at most `limit` rows of a range from one snapshot.
     pub(crate) async fn scan(
         self: &Arc<Self>,
         range: Range<Key>,
@@ -103,7 +103,7 @@ impl EngineState {
         Ok(found.into_iter().next().unwrap_or_default())
     }
 
-    /// At most `limit` rows of each of some ranges, all as of one moment.
+    /// Reads at most `limit` rows of each range, all from one snapshot.
     pub(crate) async fn scan_each(
         &self,
         ranges: &[Range<Key>],
@@ -133,7 +133,7 @@ impl EngineState {
         spawn_blocking(move || shared.scan_blocking(&range, order, limit))
     }
 
-    /// The same as [`Shared::scan`] for a thread of its own, outside any runtime.
+    /// Like [`EngineState::scan`], for a thread outside the runtime.
     pub(crate) fn scan_blocking(
         &self,
         range: &Range<Key>,
@@ -145,8 +145,8 @@ impl EngineState {
     }
 }
 
-/// The rest of a request's keys and their rows, read by threads that may wait. (A plain function, so that what it
-/// starts is compiled here alone: whatever is awaited is compiled where that is done.)
+/// Reads the remaining keys of a request on blocking threads. A plain function rather than an async one, so that
+/// callers in other crates do not recompile it.
 fn spawn_readers(base: &Arc<IndexSnapshot>, rest: &[(usize, Key)]) -> JoinSet<Result<ResolvedRows, ReadError>> {
     let mut readers = JoinSet::new();
     for part in rest.chunks(rest.len().div_ceil(READERS).max(KEYS_A_READER)) {
@@ -157,15 +157,15 @@ fn spawn_readers(base: &Arc<IndexSnapshot>, rest: &[(usize, Key)]) -> JoinSet<Re
     readers
 }
 
-/// Rows in order, deleted ones (none) included.
+/// Rows of a layer in order, including tombstones (`None`).
 type LayerRows = Box<dyn Iterator<Item = Result<(Key, Option<Value>), ReadError>> + Send>;
 
-/// A row of a table as it is handed out.
+/// Copies a row, so that it does not retain its batch's buffer.
 fn copied_row((key, value): (Key, Option<Value>)) -> (Key, Option<Value>) {
     (detached_copy(&key), value.as_ref().map(detached_copy))
 }
 
-/// The live rows of the layers, merged: what an upper one says hides the same key in those below.
+/// Merges the rows of the layers; an upper layer hides the same key in the layers below.
 struct MergedScan {
     layers: [LayerRows; 3],
     heads: [Option<(Key, Option<Value>)>; 3],
@@ -176,7 +176,7 @@ struct MergedScan {
 }
 
 impl MergedScan {
-    /// Scans of some ranges, all as of one moment.
+    /// Creates scans of several ranges on one snapshot.
     fn for_ranges(
         shared: &EngineState,
         ranges: &[Range<Key>],
@@ -197,8 +197,8 @@ impl MergedScan {
             if is_empty(range) {
                 return Ok(Self::merging([(); 3].map(|()| Box::new(std::iter::empty()) as LayerRows), order, limit));
             }
-            // The frozen table and the base no longer change: they are read only as far as it takes, for
-            // rows that the active one deletes do not count.
+            // The frozen memtable and the index do not change, so they are read lazily: rows that the active memtable
+            // deletes do not count towards the limit.
             let frozen = frozen.clone().map(|table| frozen_rows(table, range.clone(), order, limit));
             let base = base.rows(range, order)?.map(|row| row.map(|(key, value)| (key, Some(value))));
             let frozen = frozen.into_iter().flatten().map(copied_row).map(Ok);
@@ -213,7 +213,7 @@ impl MergedScan {
         Self { layers, heads: [None, None, None], has_begun: false, order, limit, found }
     }
 
-    /// Goes on to the end (then it is true), or until a step takes too long for a thread that may not wait.
+    /// Merges up to the end and returns true, or returns false as soon as a step takes longer than `patience`.
     fn advance(&mut self, patience: Option<Duration>) -> Result<bool, ReadError> {
         let mut begun = patience.map(|_| Instant::now());
         loop {
@@ -230,18 +230,18 @@ impl MergedScan {
         }
     }
 
-    /// Goes on to the end, however long it takes.
+    /// Merges up to the end. Blocks.
     fn finish(mut self) -> Result<Vec<(Key, Value)>, ReadError> {
         self.advance(None)?;
         Ok(self.found)
     }
 
-    /// The same, on a thread that may wait.
+    /// Like [`Self::finish`], on a blocking thread.
     fn spawn_finish(self) -> JoinHandle<Result<Vec<(Key, Value)>, ReadError>> {
         spawn_blocking(|| self.finish())
     }
 
-    /// Takes the next key off all layers that have it; false at the end.
+    /// Takes the next key from all layers that have it. Returns false at the end.
     fn merge_next(&mut self) -> Result<bool, ReadError> {
         if !std::mem::replace(&mut self.has_begun, true) {
             for (head, layer) in self.heads.iter_mut().zip(&mut self.layers) {
@@ -266,7 +266,7 @@ impl MergedScan {
     }
 }
 
-/// The rows of a table that no longer changes, copied a few at a time.
+/// Iterates over a range of the frozen memtable, copying a few rows at a time.
 fn frozen_rows(
     table: Arc<MemTable>,
     mut range: Range<Key>,

@@ -1,52 +1,52 @@
-//! Old segments: removed when nothing in them is referred to, emptied when little is.
+//! Segment reclaim: removes dead segments and moves the last live bodies out of mostly dead ones.
 //!
-//! Only segments wholly before the last checkpoint are touched: replay needs none of them. The last
-//! bodies of a mostly dead one are copied forward, a bounded slice at a time, through the writer like
-//! any commit; when a later checkpoint has their new places, the segment is empty and goes. If the
-//! copying is cut short (a crash, a full disk), the segment is walked again from its start: bodies that
-//! have moved are simply no longer there.
+//! Only segments entirely before the last checkpoint are considered, because replay needs none of them. The live bodies
+//! of a mostly dead segment are copied to the newest one in bounded slices, committed by the writer like any batch.
+//! When a later checkpoint has recorded their new locations, the segment is dead and is removed. If relocation is
+//! interrupted by a crash or a full disk, it starts again at the segment's beginning; bodies that were moved are no
+//! longer found there.
 
 use std::collections::BTreeSet;
 use std::io;
 
 use super::index::{LiveBodies, LiveBySegment, LogPosition};
-use super::prepared::RelocatedBody;
+use super::prepared_batch::RelocatedBody;
 use super::record::{LogEntry, SEGMENT_HEADER_BYTES, StoreId};
+use super::segment_reader::{SegmentReader, SegmentStep};
 use super::segments::Segments;
-use super::shared::EngineState;
-use super::walk::{SegmentReader, SegmentStep};
+use super::state::EngineState;
 
-/// One slice of moved bodies: a few milliseconds of the writer's time.
+/// Size of a relocation slice: a few milliseconds of the writer's time.
 const SLICE_BYTES: u64 = 1 << 20;
-/// What a moved body takes in the log beside its bytes, about: its key, its size, its checksum.
+/// Approximate log overhead of a relocated body: key, size and checksum.
 const ENTRY_BYTES: u64 = 64;
-/// And what it is reckoned at in a slice: its place is one more page of the index to write.
+/// Cost of a relocated body within a slice, besides its bytes: one more index page to write.
 const MOVED_BYTES: u64 = 1 << 10;
-/// Groups looked at for one slice: a bound on the reading, too.
+/// Maximum number of groups scanned for one slice.
 const SLICE_GROUPS: usize = 4096;
-/// A segment is emptied when less than this part of a full one is alive.
+/// A segment is emptied when less than 1/4 of a full one is live.
 const LIVE_PART: u64 = 4;
 
-/// A part of a segment's walk.
+/// A slice of a segment's relocation.
 #[derive(Debug, Clone, Copy)]
 struct RelocationSlice {
     segment: u64,
-    /// Where the walk goes on after it.
+    /// Offset at which the next slice starts.
     end: u64,
-    /// It reaches the segment's end.
+    /// The slice reaches the segment's end.
     is_last: bool,
 }
 
-/// What was moved and what comes next.
+/// State of segment reclaim.
 #[derive(Debug)]
 pub(crate) struct SegmentReclaimer {
     store: StoreId,
     segment_bytes: u64,
-    /// The segment being emptied, and where its walk goes on.
+    /// The segment being emptied, and the offset of its next slice.
     cursor: Option<(u64, u64)>,
-    /// The slice that is at the writer.
+    /// The slice that the writer is committing.
     under_way: Option<RelocationSlice>,
-    /// Emptied; removed at a later checkpoint.
+    /// Emptied segments, to be removed after a later checkpoint.
     emptied: BTreeSet<u64>,
 }
 
@@ -55,7 +55,7 @@ impl SegmentReclaimer {
         Self { store, segment_bytes, cursor: None, under_way: None, emptied: BTreeSet::new() }
     }
 
-    /// Removes the files that nothing refers to.
+    /// Removes the files of dead segments.
     pub(crate) fn remove_dead(
         &mut self,
         segments: &Segments,
@@ -77,7 +77,7 @@ impl SegmentReclaimer {
         Ok(())
     }
 
-    /// The writer took the slice, or did not: then it comes again.
+    /// Ends the current slice. If it was not committed, it is repeated.
     pub(crate) fn finish_slice(&mut self, done: bool) {
         if let Some(slice) = self.under_way.take().filter(|_| done) {
             self.advance(slice);
@@ -95,7 +95,7 @@ impl SegmentReclaimer {
         }
     }
 
-    /// The next bodies to move, if a segment is worth it and no slice is under way.
+    /// Returns the next bodies to relocate, if a segment is worth emptying and no slice is in progress.
     pub(crate) fn next_slice(
         &mut self,
         shared: &EngineState,
@@ -128,7 +128,7 @@ impl SegmentReclaimer {
                 Some(moved)
             }
             Err(error) => {
-                tracing::error!(segment, %error, "a segment could not be emptied; its bodies stay where they are");
+                tracing::error!(segment, %error, "cannot relocate the bodies of a log segment; they remain in it");
                 self.emptied.insert(segment);
                 self.cursor = None;
                 None
@@ -136,7 +136,7 @@ impl SegmentReclaimer {
         }
     }
 
-    /// Bodies from `at` on that still lie there, up to a slice.
+    /// Collects live bodies of a segment from `at` on, up to the size of a slice.
     fn collect_live_bodies(
         &self,
         shared: &EngineState,
@@ -171,8 +171,8 @@ impl SegmentReclaimer {
     }
 }
 
-/// Whether little of a segment is alive. Entries count: a segment full of small bodies would else be emptied
-/// into another one like it, and that one again.
+/// Returns whether little of a segment is live. Entry overhead counts: otherwise a segment full of small bodies would
+/// be copied into another one like it, again and again.
 fn is_nearly_empty(live: LiveBodies, segment_bytes: u64) -> bool {
     let bytes = live.bodies.saturating_mul(ENTRY_BYTES).saturating_add(live.bytes);
     bytes < segment_bytes / LIVE_PART
@@ -183,10 +183,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_segment_full_of_small_bodies_stays() {
+    fn a_segment_full_of_small_bodies_is_not_emptied() {
         let full = 64 << 20;
         for size_bytes in [0, 1, 40, 1_000] {
-            // What the writer packs into one segment when it moves bodies alone.
+            // The number of bodies that relocation alone packs into one segment.
             let bodies = full / (ENTRY_BYTES + size_bytes);
             assert!(!is_nearly_empty(LiveBodies { bodies, bytes: bodies * size_bytes }, full));
             let bodies = bodies / 8;

@@ -1,4 +1,4 @@
-//! The log's bytes. All numbers are little-endian; checksums are CRC-32 (IEEE).
+//! Encoding of the log. All numbers are little-endian; checksums are CRC-32 (IEEE).
 //!
 //! ```text
 //! segment file  log-0000000000000001.seg
@@ -9,15 +9,15 @@
 //!    16  8  segment number, the one in the file's name
 //!    24 16  store id
 //!    40  8  sequence of the first group in it
-//!    48  8  where the groups of the segment before it end: that one is whole up to there
+//!    48  8  end of the groups of the previous segment
 //!    56  4  zero
 //!    60  4  checksum of bytes 0..60
-//!   groups, back to back; what follows the last one is room set aside, or a torn tail
+//!   groups, back to back; what follows the last one is preallocated space or a torn tail
 //!
 //! group
 //!   header, 40 bytes
 //!     0  4  magic "grp1"
-//!     4  4  checksum of bytes 8..40, started from the salt
+//!     4  4  checksum of bytes 8..40, seeded with the salt
 //!     8  8  sequence: one more than the group before, across segments
 //!    16  4  checksum of the row part
 //!    20  4  size of the row part
@@ -32,24 +32,23 @@
 //!   body part: the bodies of the row part's body entries, in their order, back to back
 //! ```
 //!
-//! The salt is the checksum of store id, segment number and the group's offset: bytes that happen to
-//! look like a group (in a body, in a segment of another store or from another place) do not pass for
-//! one. A group is one write and one fdatasync, and the next one starts only after that: so a group
-//! with a valid header and a later sequence proves that all before it were durable.
+//! The salt is the checksum of store id, segment number and the group's offset. Bytes that look like a group by
+//! accident (in a body, or in a segment of another store or position) therefore fail the checksum. A group is one write
+//! and one fdatasync, and the next one starts only after that. A group with a valid header and a later sequence number
+//! thus proves that all groups before it were durable.
 
 use crc32fast::Hasher;
 
-use super::table::BodyLocation;
+use super::memtable::BodyLocation;
 
-/// The format this program writes, and the newest it reads.
+/// The format that this version writes, and the newest that it reads.
 pub(crate) const LOG_FORMAT: u32 = 1;
-/// Where a segment's groups start.
+/// Offset of a segment's first group.
 pub(crate) const SEGMENT_HEADER_BYTES: usize = 64;
-/// A group's header.
 pub(crate) const GROUP_HEADER_BYTES: usize = 40;
 
 const SEGMENT_MAGIC: &[u8; 8] = b"postrlog";
-/// What a group starts with: recovery looks for it behind a damaged one.
+/// Magic of a group. Replay searches for it after a damaged group.
 pub(crate) const GROUP_MAGIC: &[u8; 4] = b"grp1";
 
 const PUT: u8 = 1;
@@ -57,10 +56,10 @@ const DELETE: u8 = 2;
 const BODY: u8 = 3;
 const DELETE_BODY: u8 = 4;
 
-/// The random-looking name of one store: log files of another one do not fit.
+/// Random-looking id of a store; distinguishes its log files from those of other stores.
 pub(crate) type StoreId = [u8; 16];
 
-/// What a segment says about itself.
+/// Header of a segment; see the file's documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     pub(crate) segment: u64,
@@ -69,12 +68,11 @@ pub(crate) struct SegmentHeader {
     pub(crate) previous_end: u64,
 }
 
-/// Why a segment's header says nothing.
+/// Why a segment's header cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SegmentHeaderError {
     /// Not a header, or a damaged one.
     Damaged,
-    /// A newer format.
     Newer(u32),
 }
 
@@ -125,7 +123,7 @@ impl SegmentHeader {
     }
 }
 
-/// What a group's checksum starts from.
+/// Seed of a group header's checksum.
 pub(crate) fn salt(store: &StoreId, segment: u64, offset: u64) -> u32 {
     let mut hasher = Hasher::new();
     hasher.update(store);
@@ -134,7 +132,7 @@ pub(crate) fn salt(store: &StoreId, segment: u64, offset: u64) -> u32 {
     hasher.finalize()
 }
 
-/// What a group says about itself.
+/// Header of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GroupHeader {
     pub(crate) sequence: u64,
@@ -165,7 +163,7 @@ impl GroupHeader {
         out
     }
 
-    /// None: no group starts here.
+    /// Decodes a header; `None` if no group starts here.
     pub(crate) fn decode(bytes: &[u8], salt: u32) -> Option<Self> {
         let bytes: &[u8; GROUP_HEADER_BYTES] = bytes.first_chunk()?;
         if !bytes.starts_with(GROUP_MAGIC) || u32_at(bytes, 4)? != header_checksum(bytes, salt) {
@@ -180,7 +178,7 @@ impl GroupHeader {
         })
     }
 
-    /// The whole group's size, header included.
+    /// Size of the whole group including the header.
     pub(crate) fn size_bytes(&self) -> u64 {
         (GROUP_HEADER_BYTES as u64).saturating_add(u64::from(self.rows_bytes)).saturating_add(self.bodies_bytes)
     }
@@ -194,11 +192,11 @@ fn header_checksum(bytes: &[u8; GROUP_HEADER_BYTES], salt: u32) -> u32 {
 
 fn key_part(out: &mut Vec<u8>, tag: u8, key: &[u8]) {
     out.push(tag);
-    // Keys are at most KEY_BYTES_MAX long: checked before anything is encoded.
+    // Key lengths are checked before encoding, so they fit.
     out.extend_from_slice(&u16::try_from(key.len()).unwrap_or(u16::MAX).to_le_bytes());
 }
 
-/// Adds a row's entry: a value, or a delete. Key and value come last: rows in memory lie in it (prepared.rs).
+/// Appends the entry of a row: a value or a delete. Key and value must come last, because prepared.rs slices them out.
 pub(crate) fn encode_row(out: &mut Vec<u8>, key: &[u8], value: Option<&[u8]>) {
     match value {
         Some(value) => {
@@ -214,7 +212,7 @@ pub(crate) fn encode_row(out: &mut Vec<u8>, key: &[u8], value: Option<&[u8]>) {
     }
 }
 
-/// Adds a body's entry: its size and checksum, or a delete.
+/// Appends the entry of a body: size and checksum, or a delete.
 pub(crate) fn encode_body(out: &mut Vec<u8>, key: &[u8], body: Option<(u32, u32)>) {
     match body {
         Some((size_bytes, checksum)) => {
@@ -227,14 +225,14 @@ pub(crate) fn encode_body(out: &mut Vec<u8>, key: &[u8], body: Option<(u32, u32)
     out.extend_from_slice(key);
 }
 
-/// One change read back from the log.
+/// One decoded entry of a row part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LogEntry<'a> {
     Row { key: &'a [u8], value: Option<&'a [u8]> },
     Body { key: &'a [u8], place: Option<BodyLocation> },
 }
 
-/// Reads a row part back. `bodies_at` is where the body part starts.
+/// Decodes a row part. `bodies_at` is the offset of the body part.
 pub(crate) struct LogEntries<'a> {
     rest: &'a [u8],
     segment: u64,
@@ -280,7 +278,7 @@ impl<'a> LogEntries<'a> {
 }
 
 impl<'a> Iterator for LogEntries<'a> {
-    /// An error: the row part passes its checksum and yet makes no sense.
+    /// An error if the row part is invalid although its checksum matches.
     type Item = Result<LogEntry<'a>, ()>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -300,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_read_back_and_a_changed_byte_is_seen() {
+    fn headers_round_trip_and_detect_a_changed_byte() {
         let header = SegmentHeader { segment: 7, store: [9; 16], first_sequence: 3, previous_end: 64 };
         let bytes: [u8; SEGMENT_HEADER_BYTES] = header.encode().try_into().unwrap();
         assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
@@ -318,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_format_is_named() {
+    fn a_newer_format_is_reported() {
         let mut bytes = SegmentHeader { segment: 1, store: [0; 16], first_sequence: 1, previous_end: 0 }.encode();
         bytes[8] = 2;
         let checksum = crc32fast::hash(&bytes[..60]).to_le_bytes();
@@ -328,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_read_back_with_their_places() {
+    fn entries_round_trip_with_their_locations() {
         let mut rows = Vec::new();
         encode_row(&mut rows, b"a", Some(b"value"));
         encode_body(&mut rows, b"b", Some((10, 77)));

@@ -1,6 +1,6 @@
-//! The log's files: their names, their sizes, and reading bodies out of them.
+//! The log's files: names, sizes, and reads of bodies.
 //!
-//! Files are kept open for reading, up to a bound; a body's checksum is compared at every read.
+//! A bounded number of files is kept open. A body's checksum is verified at every read.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,18 +11,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use super::disk::{Disk, DiskFile};
-use super::table::BodyLocation;
+use super::memtable::BodyLocation;
 use crate::engine::ReadError;
 
-/// Segments kept open for reading: far below the usual limit of 1,024 files per process.
+/// Maximum number of open segments, far below the usual limit of 1,024 files per process.
 const OPEN_FILES_MAX: usize = 128;
 
-/// A segment's file name.
 pub(crate) fn segment_file(segment: u64) -> String {
     format!("log-{segment:016}.seg")
 }
 
-/// The segment that a file name stands for.
+/// Parses a segment's file name.
 pub(crate) fn segment_number(name: &str) -> Option<u64> {
     let number = name.strip_prefix("log-")?.strip_suffix(".seg")?;
     if number.len() != 16 || !number.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -31,13 +30,12 @@ pub(crate) fn segment_number(name: &str) -> Option<u64> {
     number.parse().ok()
 }
 
-/// The segments of one directory.
 #[derive(Debug)]
 pub(crate) struct Segments {
     directory: PathBuf,
     disk: Disk,
     inner: Mutex<SegmentFiles>,
-    /// The segment being written: what is in it is in the page cache.
+    /// Number of the segment being written, whose data is in the page cache.
     pub(crate) newest: AtomicU64,
 }
 
@@ -47,12 +45,11 @@ struct SegmentFiles {
     open: BTreeMap<u64, Arc<DiskFile>>,
 }
 
-/// A body that could not be read.
+/// Why a body could not be read.
 #[derive(Debug)]
 pub(crate) enum BodyReadError {
-    /// The segment is gone or holds other bytes: right if the body was moved or deleted meanwhile.
+    /// The segment is missing or contains other bytes, as expected if the body was relocated or deleted meanwhile.
     Mismatch(String),
-    /// The disk failed.
     Io(io::Error),
 }
 
@@ -66,7 +63,7 @@ impl From<BodyReadError> for ReadError {
 }
 
 impl Segments {
-    /// Takes stock of a directory.
+    /// Lists the segments of a directory.
     pub(crate) fn list(directory: &Path, disk: &Disk) -> io::Result<Self> {
         let mut sizes = BTreeMap::new();
         for entry in std::fs::read_dir(directory)? {
@@ -91,12 +88,12 @@ impl Segments {
         self.directory.join(segment_file(segment))
     }
 
-    /// All numbers, in order.
+    /// All segment numbers in order.
     pub(crate) fn numbers(&self) -> Vec<u64> {
         self.inner().sizes.keys().copied().collect()
     }
 
-    /// How many, and their bytes together.
+    /// Number and total size of the segments.
     pub(crate) fn totals(&self) -> (u64, u64) {
         let inner = self.inner();
         (inner.sizes.len() as u64, inner.sizes.values().sum())
@@ -106,14 +103,13 @@ impl Segments {
         self.inner().sizes.insert(segment, size_bytes);
     }
 
-    /// The writer's file: readers share it.
+    /// Adds the writer's file, which readers share.
     pub(crate) fn add(&self, segment: u64, file: Arc<DiskFile>) {
         let mut inner = self.inner();
         inner.sizes.insert(segment, 0);
         inner.cache_open_file(segment, file);
     }
 
-    /// Removes a segment's file.
     pub(crate) fn remove(&self, segment: u64) -> io::Result<()> {
         {
             let mut inner = self.inner();
@@ -123,7 +119,6 @@ impl Segments {
         self.disk.remove(&self.path(segment))
     }
 
-    /// The open file.
     pub(crate) fn file(&self, segment: u64) -> io::Result<Arc<DiskFile>> {
         if let Some(file) = self.inner().open.get(&segment) {
             return Ok(Arc::clone(file));
@@ -133,18 +128,20 @@ impl Segments {
         Ok(file)
     }
 
-    /// Reads a body and compares its checksum.
+    /// Reads a body and verifies its checksum.
     pub(crate) fn read(&self, place: BodyLocation) -> Result<Bytes, BodyReadError> {
         let name = segment_file(place.segment);
         let file = self.file(place.segment).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => BodyReadError::Mismatch(format!("{name}, which holds a body, is missing")),
+            io::ErrorKind::NotFound => {
+                BodyReadError::Mismatch(format!("{name}, which contains a live body, is missing"))
+            }
             _ => BodyReadError::Io(error),
         })?;
         let mut bytes = vec![0; place.size_bytes as usize];
         let at = place.offset;
         file.read_at(at, &mut bytes).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => {
-                BodyReadError::Mismatch(format!("{name} ends before the body at byte {at} does"))
+                BodyReadError::Mismatch(format!("{name} ends within the body at byte {at}"))
             }
             _ => BodyReadError::Io(error),
         })?;
@@ -158,7 +155,7 @@ impl Segments {
 impl SegmentFiles {
     fn cache_open_file(&mut self, segment: u64, file: Arc<DiskFile>) {
         if self.open.len() >= OPEN_FILES_MAX {
-            // The oldest: what is read most is young mail.
+            // Evict the oldest segment, because recent mail is read most.
             self.open.pop_first();
         }
         self.open.insert(segment, file);
@@ -170,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_numbers_belong_together() {
+    fn file_names_and_numbers_round_trip() {
         assert_eq!(segment_number(&segment_file(42)), Some(42));
         for wrong in ["log-42.seg", "log-+000000000000042.seg", "index.redb", "log-0000000000000042.seg.old"] {
             assert_eq!(segment_number(wrong), None, "{wrong}");

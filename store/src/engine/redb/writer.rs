@@ -1,15 +1,15 @@
-//! The one writer: drains whatever batches wait, checks them, writes them as one group, answers all.
+//! Group writer: collects waiting batches, checks them, writes them as one group, and answers all.
 //!
 //! ```text
-//! gather  ► admit            ► append             ► publish          ► answer
-//! inbox     checks, against    one write, one       active table,      everyone of the
-//!           the group's own    fdatasync            then visible       group in a row
-//!           changes too
+//! collect  ► check             ► append       ► publish           ► answer
+//! inbox      against rows and    one write,     active memtable,    all batches
+//!            the group's own     one fdatasync  then visible        of the group
+//!            changes
 //! ```
 //!
-//! A batch whose check fails is refused when the group is durable, for its reader must then find what
-//! refused it. Between two groups the active table may be frozen and handed to the checkpoint thread.
-//! The first failed write or sync fences: this and everything after it is answered with the reason.
+//! A batch whose check fails is answered only when the group is durable, because its caller must then be able to read
+//! what caused the conflict. Between two groups the active memtable may be frozen and handed to the checkpoint thread.
+//! The first failed write or sync fences the store: this and every later batch is answered with the reason.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,42 +19,42 @@ use std::sync::mpsc::SyncSender;
 use tokio::sync::{mpsc, oneshot};
 
 use super::checkpoint::{CheckpointJob, CheckpointerJob};
+use super::disk_space::DiskSpace;
 use super::log::{AppendError, GroupLocation, LogAppender, LogGroup};
-use super::prepared::{PendingBatch, PreparedBatch, RelocatedBody};
-use super::shared::{CheckpointState, EngineState, Layers};
-use super::space::DiskSpace;
-use super::table::{BodyLocation, MemTableRow};
+use super::memtable::{BodyLocation, MemTableRow};
+use super::prepared_batch::{PendingBatch, PreparedBatch, RelocatedBody};
+use super::state::{CheckpointState, EngineState, Layers};
 use crate::engine::{BatchPurpose, CommitError, Key, Value};
 
-/// Batches in one group: more would only make the first of them wait longer.
+/// Maximum number of batches in a group; more would only delay the first of them.
 const GROUP_BATCHES_MAX: usize = 1024;
-/// Bytes in one group: some ten milliseconds of a disk's writing.
+/// Maximum size of a group: about ten milliseconds of disk writes.
 const GROUP_BYTES_MAX: u64 = 4 << 20;
 
-/// What the writer is asked to do.
+/// Command to the writer.
 #[derive(Debug)]
 pub(crate) enum WriterCommand {
     Commit(PendingBatch),
-    /// Bodies copied forward out of an old segment.
+    /// Relocate live bodies of an old segment.
     Relocate(Vec<RelocatedBody>),
     /// Answer when everything committed before is in the index.
     Flush(oneshot::Sender<()>),
-    /// Freeze, if there is anything: the interval is over.
+    /// Freeze the active memtable if it is not empty, because the checkpoint interval has elapsed.
     Freeze,
-    /// A checkpoint came to its end.
+    /// A checkpoint has completed.
     CheckpointDone,
-    /// Flush, stop, let the directory go.
+    /// Flush, stop and release the directory.
     Close(oneshot::Sender<()>),
 }
 
-/// When the active table is frozen.
+/// Limits at which the active memtable is frozen; see `RedbOptions`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FreezeLimits {
     pub(crate) table_bytes: u64,
     pub(crate) replay_bytes: u64,
 }
 
-/// The writer thread's state.
+/// State of the writer thread.
 #[derive(Debug)]
 pub(crate) struct GroupWriter {
     pub(crate) shared: Arc<EngineState>,
@@ -62,16 +62,16 @@ pub(crate) struct GroupWriter {
     pub(crate) log: LogAppender,
     pub(crate) limits: FreezeLimits,
     pub(crate) jobs: SyncSender<CheckpointerJob>,
-    /// Log written since the last freeze: what a crash would have replayed.
+    /// Log written since the last freeze, which a crash would make replay read.
     pub(crate) unfrozen_bytes: u64,
     pub(crate) waiting: Vec<oneshot::Sender<()>>,
 }
 
-/// The newest state of keys that batches of this group change.
+/// Newest state of the keys that batches of this group change.
 type Overlay<'a> = HashMap<&'a [u8], Option<&'a Value>>;
 
 impl GroupWriter {
-    /// Works until the store is closed or all its handles are gone; then writes everything to its place.
+    /// Runs until the store is closed or all its handles are dropped; then writes a last checkpoint.
     pub(crate) fn run(mut self, mut inbox: mpsc::Receiver<WriterCommand>) -> Option<oneshot::Sender<()>> {
         let mut closer = None;
         let mut before = 0;
@@ -94,7 +94,7 @@ impl GroupWriter {
             }
             self.freeze_if_due();
         }
-        // Batches that were sent before the end are still taken.
+        // Accept batches that were sent before the close.
         while let Ok(command) = inbox.try_recv() {
             if let WriterCommand::Commit(pending) = command {
                 self.write_group(vec![pending]);
@@ -106,10 +106,10 @@ impl GroupWriter {
         closer
     }
 
-    /// Freezes if a limit is reached or somebody waits for it.
+    /// Freezes the active memtable if a limit is reached or a caller waits for a flush.
     fn freeze_if_due(&mut self) {
         if self.shared.fenced().is_some() || self.shared.checkpointing() == CheckpointState::Stuck {
-            // Dropped answers say: not flushed.
+            // Dropping the senders reports that the flush failed.
             self.waiting.clear();
             return;
         }
@@ -122,14 +122,14 @@ impl GroupWriter {
             self.freeze();
         }
         if self.shared.checkpointing() == CheckpointState::Idle {
-            // Nothing to freeze: all is in the index already.
+            // Nothing to freeze: everything is in the index.
             for answer in self.waiting.drain(..) {
                 let _ = answer.send(());
             }
         }
     }
 
-    /// Hands the active table to the checkpoint thread, unless there is none to hand or one runs.
+    /// Hands the active memtable to the checkpoint thread, unless it is empty or a checkpoint is running.
     fn freeze(&mut self) {
         let is_idle = self.shared.checkpointing() == CheckpointState::Idle;
         if !is_idle || self.shared.fenced().is_some() {
@@ -187,7 +187,7 @@ impl GroupWriter {
         }
     }
 
-    /// Waits while the tables are as large as they may get. False: no checkpoint can make room now.
+    /// Waits while the memtables have reached their maximum size. Returns false if no checkpoint can complete now.
     fn has_memory(&mut self) -> bool {
         let bytes_max = self.limits.table_bytes.saturating_mul(2);
         while self.shared.layers().active.bytes() >= bytes_max {
@@ -200,7 +200,7 @@ impl GroupWriter {
         true
     }
 
-    /// Checks and writes. What the checks refused comes first, by place in the group.
+    /// Checks and writes a group. Returns the failed key for each refused batch, by its index in the group.
     fn append(&mut self, group: &[PendingBatch]) -> (Vec<Option<Key>>, Result<Option<GroupLocation>, AppendError>) {
         let refused = match self.check_group(group) {
             Ok(refused) => refused,
@@ -221,20 +221,20 @@ impl GroupWriter {
         (refused, written.map(Some))
     }
 
-    /// The first failed check of each batch, every batch seeing the admitted ones before it.
+    /// Returns the first failed check of each batch. Each batch sees the changes of the accepted batches before it.
     fn check_group(&self, group: &[PendingBatch]) -> Result<Vec<Option<Key>>, String> {
         let mut refused = Vec::with_capacity(group.len());
         if group.iter().all(|pending| pending.batch.checks.is_empty()) {
             refused.resize(group.len(), None);
             return Ok(refused);
         }
-        // What the group itself changes matters of keys alone that somebody after it checks: few.
-        let mut asked: Vec<&[u8]> = Vec::new();
+        // Changes within the group matter only for keys that a later batch checks, which are few.
+        let mut checked_keys: Vec<&[u8]> = Vec::new();
         for pending in group.iter().skip(1) {
-            asked.extend(pending.batch.checks.iter().map(|(key, _)| key.as_ref()));
+            checked_keys.extend(pending.batch.checks.iter().map(|(key, _)| key.as_ref()));
         }
-        asked.sort_unstable();
-        asked.dedup();
+        checked_keys.sort_unstable();
+        checked_keys.dedup();
         let layers = self.shared.layers();
         let mut overlay = Overlay::new();
         for (number, pending) in group.iter().enumerate() {
@@ -247,14 +247,14 @@ impl GroupWriter {
             }
             if failed.is_none() && number + 1 < group.len() {
                 let changes = pending.batch.rows.iter().map(|row| (row.key.as_ref(), row.value.as_ref()));
-                overlay.extend(changes.filter(|(key, _)| asked.binary_search(key).is_ok()));
+                overlay.extend(changes.filter(|(key, _)| checked_keys.binary_search(key).is_ok()));
             }
             refused.push(failed);
         }
         Ok(refused)
     }
 
-    /// Makes a durable group visible and answers it.
+    /// Makes a durable group visible and answers its batches.
     fn publish(&mut self, group: Vec<PendingBatch>, refused: Vec<Option<Key>>, written: Option<GroupLocation>) {
         let mut answers = Vec::with_capacity(group.len());
         let mut spent = Vec::with_capacity(group.len());
@@ -285,13 +285,13 @@ impl GroupWriter {
         counters.conflicts.fetch_add(answers.len() as u64 - commits, Ordering::Relaxed);
         for (answer, result) in answers {
             if let Some(answer) = answer {
-                // Nobody waits any more: committed all the same.
+                // The caller may have dropped the receiver; the batch is committed in any case.
                 drop(answer.send(result));
             }
         }
     }
 
-    /// Writes bodies to the newest segment, those that still lie where they were copied from.
+    /// Rewrites those bodies to the newest segment whose location has not changed since they were read.
     fn relocate(&mut self, moved: Vec<RelocatedBody>) {
         let total = moved.len();
         let mut still = Vec::with_capacity(total);
@@ -325,7 +325,7 @@ fn check_holds(overlay: &Overlay<'_>, layers: &Layers, key: &Key, holds: Option<
     }
 }
 
-/// Moves a batch's changes into the active table; gives back what is to be freed outside the lock.
+/// Applies a batch to the active memtable. Returns what is to be freed outside the lock.
 fn apply(batch: PreparedBatch, layers: &mut Layers, segment: u64, body_at: &mut u64) -> Vec<bytes::Bytes> {
     layers.active.add_bytes(batch.encoded.len());
     for row in batch.rows {
@@ -342,11 +342,10 @@ fn apply(batch: PreparedBatch, layers: &mut Layers, segment: u64, body_at: &mut 
     batch.chunks
 }
 
-/// Commits that wait, up to the limits of a group, and the first command that is none.
+/// Collects waiting commits up to the limits of a group, and the first other command.
 ///
-/// Those who were answered a moment ago are on their way back with the next batch. As long as giving up
-/// the processor once brings another one, the group grows: no clock is waited for, and a lone committer
-/// never waits at all.
+/// Committers that were just answered are about to submit their next batch. As long as yielding the processor once
+/// brings another batch, the group grows. It never waits for a timer, and a lone committer never waits at all.
 fn collect_group(
     first: WriterCommand,
     inbox: &mut mpsc::Receiver<WriterCommand>,
@@ -377,7 +376,7 @@ fn answer_all(group: Vec<PendingBatch>, error: &CommitError) {
     }
 }
 
-/// Answers intake with Full; the rest goes on.
+/// Answers intake batches with `Full` and returns the others.
 fn refuse_intake(group: Vec<PendingBatch>) -> Vec<PendingBatch> {
     let (intake, progress): (Vec<_>, Vec<_>) =
         group.into_iter().partition(|pending| pending.batch.purpose == BatchPurpose::Intake);

@@ -1,0 +1,213 @@
+//! Errors of the affiliate service, worded for the caller.
+
+use mail::affiliate::commission::CommissionError;
+use mail::affiliate::partner::{LINKS_MAX, PartnerTransitionError};
+use mail::affiliate::program::MissingStep;
+use mail::quota::{Noun as Quota, QuotaExceeded};
+use queue::storage_quota::StorageQuotaError;
+use store::affiliate::campaign::CAMPAIGNS_MAX;
+use store::engine::{CommitError, ReadError};
+use thiserror::Error;
+
+use crate::ledger::LedgerError;
+
+/// Kind of object in a "not found" error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AffiliateNoun {
+    Partner,
+    Link,
+    Campaign,
+    Referral,
+    Commission,
+    Payout,
+    Run,
+    Backfill,
+}
+
+impl AffiliateNoun {
+    /// Returns the name that error messages use.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Partner => "affiliate",
+            Self::Link => "link",
+            Self::Campaign => "campaign",
+            Self::Referral => "referral",
+            Self::Commission => "commission",
+            Self::Payout => "payout",
+            Self::Run => "payout run",
+            Self::Backfill => "back-fill",
+        }
+    }
+}
+
+/// Why a valid request conflicts with the current state (409).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ConflictReason {
+    #[error("the account already has an affiliate program")]
+    ProgramExists,
+    /// Currency and mode are fixed once the program has been live.
+    #[error("`currency` and `mode` can be changed only while the program is being set up")]
+    NoMoreInSetup,
+    #[error("the affiliate program is not live")]
+    NotLive,
+    #[error("a partner with this email already exists")]
+    EmailTaken,
+    #[error("another link has this token")]
+    TokenTaken,
+    #[error("another campaign has this name")]
+    NameTaken,
+    #[error("a program has at most {CAMPAIGNS_MAX} campaigns; archived ones count")]
+    TooManyCampaigns,
+    /// New partners need a default campaign.
+    #[error("the default campaign cannot be archived: make another one the default first")]
+    DefaultStays,
+    #[error("no payment processor is connected")]
+    NotConnected,
+    /// The processor is connected for webhooks only.
+    #[error("the payment processor is connected without an API key; add one to query it")]
+    NoApiKey,
+    #[error("a back-fill is already running; wait until it ends")]
+    BackfillRunning,
+    #[error("the partner has a payout in progress")]
+    InPayout,
+    #[error("the commission is not reversed")]
+    NotReversed,
+    #[error("the commission's referral is blocked or rejected")]
+    ReferralBarred,
+    #[error("the commission's partner was deleted, so it cannot be paid")]
+    PartnerGone,
+    /// The link created earlier with this idempotency key is no longer valid.
+    #[error("the link created with this idempotency key was used or replaced, or has expired; use another key")]
+    LoginLinkExpired,
+    #[error("the referral has lapsed, and another partner has referred the same person")]
+    ReferralLapsed,
+    #[error("a payout run is being drafted, or waits to be approved or cancelled")]
+    DraftOpen,
+    #[error("the payout run is not a draft")]
+    NoDraft,
+    /// The owner saw an earlier version of the draft.
+    #[error("the payout run has changed: its `rev` or totals differ; get it again")]
+    OtherRun,
+    /// The draft's charges are still being reconciled.
+    #[error(
+        "the charges in the payout run are still being compared with the processor; try again when `comparing` is false"
+    )]
+    RunCompared,
+    #[error("the payout run has no payouts left; cancel it")]
+    NobodyInRun,
+    #[error("the payout run is not approved yet")]
+    RunNotApproved,
+    #[error("the payout was marked paid with another reference")]
+    PaidOtherwise,
+    /// The payout is a draft, or already paid or failed.
+    #[error("the payout is not in progress")]
+    PayoutSettled,
+    /// The processor may be creating the transfer.
+    #[error("the transfer was requested from the processor, which has not answered yet")]
+    TransferUnderWay,
+    /// The program has reached its daily limit of clicks.
+    #[error("the program has reached its limit of clicks per day")]
+    TooManyClicks,
+    /// Neither the program nor the service can send the requested email.
+    #[error("the partner program cannot send you email at the moment; contact its owner")]
+    NoMail,
+    #[error("the link was used or has expired; request another one")]
+    PortalLinkExpired,
+    /// A concurrent request changed the row.
+    #[error("the object has changed since it was read; get it and try again")]
+    Changed,
+}
+
+/// Why an operation is permanently not allowed (403).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ForbiddenReason {
+    #[error("the primary link cannot be deleted; rename it with `token` of the partner")]
+    PrimaryLink,
+    #[error("a partner who was rejected cannot sign in")]
+    RejectedPartner,
+    #[error("a partner who has been paid cannot be deleted; suspend it instead")]
+    PaidPartner,
+    #[error("the processor pays this payout and reports when it is paid")]
+    ProcessorPays,
+}
+
+/// Error of an operation of the affiliate service.
+#[derive(Debug, Error)]
+pub enum AffiliateError {
+    /// The account has no program, or its setup is incomplete.
+    #[error("the affiliate program is not set up")]
+    NotSetUp,
+    #[error("no such {}", .0.as_str())]
+    NotFound(AffiliateNoun),
+    /// Invalid fields: name and error of each, worded to follow the name.
+    #[error("invalid fields")]
+    Fields(Vec<(String, String)>),
+    /// The partner's status does not allow the transition.
+    #[error(transparent)]
+    WrongMove(#[from] PartnerTransitionError),
+    #[error(transparent)]
+    Conflict(#[from] ConflictReason),
+    #[error("steps are missing before the program can go live")]
+    MissingSteps(Vec<MissingStep>),
+    #[error(transparent)]
+    Forbidden(#[from] ForbiddenReason),
+    /// The commission is paid, or in a payout.
+    #[error(transparent)]
+    Commission(#[from] CommissionError),
+    /// The ledger cannot apply the operation, e.g. because amounts overflow.
+    #[error(transparent)]
+    Ledger(LedgerError),
+    /// The plan's quota is used up.
+    #[error("{0}")]
+    Quota(QuotaExceeded),
+    /// The account's usage is still being counted; retry in a moment.
+    #[error("{}", StorageQuotaError::Counting(*.0))]
+    Counting(Quota),
+    /// The processor's API did not answer as expected; the text follows "the processor".
+    #[error("the processor {0}")]
+    Upstream(String),
+    /// A secret cannot be sealed or unsealed.
+    #[error("the secret cannot be encrypted or decrypted")]
+    Seal,
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+impl AffiliateError {
+    /// Returns an error about one field.
+    #[must_use]
+    pub fn field(name: &str, why: impl Into<String>) -> Self {
+        Self::Fields(vec![(name.to_owned(), why.into())])
+    }
+
+    /// Returns the error of a partner with the maximum number of links.
+    #[must_use]
+    pub fn too_many_links() -> Self {
+        Self::field("token", format!("a partner has at most {LINKS_MAX} links; delete one"))
+    }
+}
+
+impl From<StorageQuotaError> for AffiliateError {
+    fn from(error: StorageQuotaError) -> Self {
+        match error {
+            StorageQuotaError::Full(full) => Self::Quota(full),
+            StorageQuotaError::Counting(noun) => Self::Counting(noun),
+            StorageQuotaError::Read(error) => Self::Read(error),
+        }
+    }
+}
+
+impl From<LedgerError> for AffiliateError {
+    fn from(fault: LedgerError) -> Self {
+        match fault {
+            LedgerError::Read(error) => Self::Read(error),
+            LedgerError::Commit(error) => Self::Commit(error),
+            LedgerError::NotSetUp => Self::NotSetUp,
+            LedgerError::Contended => Self::Conflict(ConflictReason::Changed),
+            fault => Self::Ledger(fault),
+        }
+    }
+}

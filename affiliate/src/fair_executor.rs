@@ -1,0 +1,130 @@
+//! Fair executor: runs jobs of many accounts concurrently, a bounded number per account, in round robin. A slow
+//! processor delays only its own account.
+//!
+//! ```text
+//! waiting jobs, in round robin ─► free slots, at most `of_each` per account ─► outputs
+//!                                 when the time is up, running jobs stay and continue in the next call
+//! ```
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::pin;
+
+use futures_util::StreamExt as _;
+use futures_util::future::{BoxFuture, Either, FutureExt as _, select};
+use futures_util::stream::FuturesUnordered;
+use mail::id::AccountId;
+
+/// A job, identified by its account and an id.
+pub(crate) type AccountJob<T> = (AccountId, T);
+
+/// Bounded executor and its running jobs.
+pub(crate) struct FairExecutor<'a, T, O> {
+    /// Maximum number of running jobs.
+    number: usize,
+    /// Maximum number of running jobs per account.
+    of_each: usize,
+    under_way: BTreeSet<AccountJob<T>>,
+    work: FuturesUnordered<BoxFuture<'a, (AccountJob<T>, O)>>,
+    /// The job that was started last; the next one in order is started next.
+    last: Option<AccountJob<T>>,
+}
+
+impl<'a, T: Ord + Copy + Send + 'a, O: 'a> FairExecutor<'a, T, O> {
+    pub(crate) fn new(number: usize, of_each: usize) -> Self {
+        let (under_way, work) = (BTreeSet::new(), FuturesUnordered::new());
+        Self { number, of_each, under_way, work, last: None }
+    }
+
+    /// Starts waiting jobs and polls running ones until all are done or `time_is_up` resolves. Returns the outputs of
+    /// the jobs that finished.
+    pub(crate) async fn run<F>(
+        &mut self,
+        waiting: Vec<AccountJob<T>>,
+        begin: impl Fn(AccountJob<T>) -> F,
+        time_is_up: impl Future<Output = ()>,
+    ) -> Vec<O>
+    where
+        F: Future<Output = O> + Send + 'a,
+    {
+        let (mut waiting, mut done) = (self.in_round_robin(waiting), Vec::new());
+        let mut time_is_up = pin!(time_is_up);
+        loop {
+            while let Some(nth) = waiting.iter().position(|job| self.may_start(job)) {
+                let job = waiting.remove(nth);
+                self.under_way.insert(job);
+                self.work.push(begin(job).map(move |output| (job, output)).boxed());
+                self.last = Some(job);
+            }
+            match select(self.work.next(), time_is_up.as_mut()).await {
+                Either::Left((Some((job, output)), _)) => {
+                    self.under_way.remove(&job);
+                    done.push(output);
+                }
+                // No job is running, or the time is up.
+                Either::Left((None, _)) | Either::Right(_) => return done,
+            }
+        }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    fn in_round_robin(&self, mut waiting: Vec<AccountJob<T>>) -> Vec<AccountJob<T>> {
+        waiting.retain(|job| !self.under_way.contains(job));
+        waiting.sort_unstable();
+        let next = waiting.partition_point(|job| self.last.is_some_and(|last| *job <= last));
+        waiting.rotate_left(next);
+        waiting
+    }
+
+    fn may_start(&self, (account, _): &AccountJob<T>) -> bool {
+        let its = self.under_way.iter().filter(|(other, _)| other == account).count();
+        self.under_way.len() < self.number && its < self.of_each
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+    use std::sync::Mutex;
+
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn account(number: u128) -> AccountId {
+        AccountId::new(Timestamp::UNIX_EPOCH, number)
+    }
+
+    /// Runs these jobs, of which those of account 1 never end. Returns the jobs that were started.
+    async fn begun(lanes: &mut FairExecutor<'static, u8, u8>, waiting: &[(u128, u8)]) -> Vec<(u128, u8)> {
+        let begun = Mutex::new(Vec::new());
+        let jobs = waiting.iter().map(|(number, nth)| (account(*number), *nth)).collect();
+        let begin = |(whose, nth): AccountJob<u8>| {
+            let number = (1..9).find(|number| account(*number) == whose).unwrap();
+            begun.lock().unwrap().push((number, nth));
+            if number == 1 { pending().boxed() } else { ready(nth).boxed() }
+        };
+        // The timer is polled after the jobs, so jobs that are ready finish first.
+        lanes.run(jobs, begin, async {}).await;
+        begun.into_inner().unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_never_ends_keeps_others_neither_waiting_nor_from_their_turn() {
+        let mut lanes = FairExecutor::new(3, 2);
+        let all = [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1)];
+        assert_eq!(
+            begun(&mut lanes, &all).await,
+            [(1, 1), (1, 2), (2, 1), (3, 1)],
+            "the third job of an account waits"
+        );
+        assert!(!lanes.is_idle());
+        assert_eq!(begun(&mut lanes, &all).await, [(2, 1), (3, 1)], "a running job is not started again");
+        let mut narrow = FairExecutor::new(2, 1);
+        assert_eq!(begun(&mut narrow, &[(1, 1), (2, 1)]).await, [(1, 1), (2, 1)]);
+        assert_eq!(begun(&mut narrow, &[(1, 1), (2, 1), (3, 1)]).await, [(3, 1), (2, 1)], "round robin");
+    }
+}

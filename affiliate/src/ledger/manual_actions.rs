@@ -1,0 +1,207 @@
+//! Manual operations of the owner and the API on commissions and referrals.
+
+use mail::affiliate::commission::{Commission, CommissionState, ReversalReason};
+use mail::affiliate::recompute::ReferralBar;
+use mail::affiliate::referral::{
+    Referral, ReferralRejection, ReferralReview, ReferralStatus, RejectReason, ReviewStatus,
+};
+use mail::affiliate::sale::SaleReturns;
+use mail::event::EventKind;
+use mail::id::{AccountId, CommissionId, ReferralId};
+use store::engine::Batch;
+
+use super::{Ledger, LedgerError, TRIES_MAX, UnitOfWork};
+use crate::error::{AffiliateError, AffiliateNoun, ConflictReason};
+use crate::service::{ExtendCommit, IfMatch};
+
+/// The owner's decision on a referral.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReferralDecision {
+    /// Unfreezes the referral's lines. A rejected referral gets its former status back; its reversed lines stay
+    /// reversed.
+    Allow,
+    /// Rejects the referral: open lines are reversed, and it earns nothing any more.
+    Reject,
+}
+
+/// A manual reversal of a commission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommissionReversal {
+    pub reason: ReversalReason,
+    /// Stored with the line and included in its event.
+    pub note: Option<String>,
+    /// The version of the line that the caller has seen.
+    pub seen: Option<IfMatch>,
+}
+
+impl From<ReversalReason> for CommissionReversal {
+    fn from(reason: ReversalReason) -> Self {
+        Self { reason, note: None, seen: None }
+    }
+}
+
+impl Ledger {
+    /// Reverses a commission; does nothing if it is reversed already. With [`ReversalReason::Fraud`], the recruiter's
+    /// share is reversed as well.
+    ///
+    /// # Errors
+    /// The commission is paid or in a payout; `seen` is stale; `NotFound`; the store failed.
+    pub async fn reverse(
+        &self,
+        (account, id): (AccountId, CommissionId),
+        reversal: &CommissionReversal,
+        extend_commit: ExtendCommit<'_, Commission>,
+    ) -> Result<Commission, AffiliateError> {
+        for _ in 0..TRIES_MAX {
+            let mut book = UnitOfWork::open(self, account).await?;
+            let mut line = book.line(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Commission))?;
+            IfMatch::check(reversal.seen.as_ref(), line.rev, line.updated_at)?;
+            if line.reverse(reversal.reason, book.now)? {
+                line.note.clone_from(&reversal.note);
+                book.put_line(line.clone(), [EventKind::CommissionReversed]);
+                book.recompute_after_change(&line).await?;
+            }
+            let line = book.line(id).await?.unwrap_or(line);
+            if self.commit_extended(book, extend_commit, &line).await? {
+                return Ok(line);
+            }
+        }
+        Err(ConflictReason::Changed.into())
+    }
+
+    /// Reinstates a reversed commission: its hold starts again, and the refunds and disputes known now are waived. A
+    /// further dispute or refund reverses it again.
+    ///
+    /// # Errors
+    /// `NotReversed`; `ReferralBarred` if its referral may not earn; `PartnerGone`; `seen` is stale; the store failed.
+    pub async fn reinstate(
+        &self,
+        (account, id): (AccountId, CommissionId),
+        seen: Option<&IfMatch>,
+        extend_commit: ExtendCommit<'_, Commission>,
+    ) -> Result<Commission, AffiliateError> {
+        for _ in 0..TRIES_MAX {
+            let mut book = UnitOfWork::open(self, account).await?;
+            let mut line = book.line(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Commission))?;
+            IfMatch::check(seen, line.rev, line.updated_at)?;
+            let referral =
+                book.referral(line.referral).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))?;
+            if ReferralBar::of(referral).is_some() {
+                return Err(ConflictReason::ReferralBarred.into());
+            }
+            let returned = match line.sold_invoice() {
+                Some(sold) => book.money_returned(&sold.invoice).await?,
+                None => SaleReturns::default(),
+            };
+            line.reinstate(&returned, book.now).map_err(|_| ConflictReason::NotReversed)?;
+            book.put_line(line.clone(), []);
+            // Freezes the line if its referral is frozen.
+            book.recompute_after_change(&line).await?;
+            let line = book.line(id).await?.unwrap_or(line);
+            if matches!(line.status, CommissionState::Reversed { .. }) {
+                return Err(ConflictReason::PartnerGone.into());
+            }
+            if self.commit_extended(book, extend_commit, &line).await? {
+                return Ok(line);
+            }
+        }
+        Err(ConflictReason::Changed.into())
+    }
+
+    /// Allows or rejects a referral, flagged or not. Idempotent.
+    ///
+    /// # Errors
+    /// `ReferralLapsed` if another referral has replaced it; `seen` is stale; `NotFound`; the store failed.
+    pub async fn decide_referral(
+        &self,
+        (account, id): (AccountId, ReferralId),
+        verdict: ReferralDecision,
+        seen: Option<&IfMatch>,
+        extend_commit: ExtendCommit<'_, Referral>,
+    ) -> Result<Referral, AffiliateError> {
+        // `seen` applies to the first commit only: that commit changes the version.
+        let (mut tries, mut seen) = (0, seen);
+        while tries < TRIES_MAX {
+            let mut book = UnitOfWork::open(self, account).await?;
+            let now = book.now;
+            let referral = book.referral(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))?;
+            IfMatch::check(seen, referral.rev, referral.updated_at)?;
+            if referral.rejection.is_some_and(|rejection| rejection.reason == RejectReason::Expired) {
+                return Err(ConflictReason::ReferralLapsed.into());
+            }
+            apply_decision(referral, verdict, now);
+            // Continues with the customers of an earlier attempt that was interrupted.
+            let customers: Vec<String> = referral.customers().cloned().collect();
+            book.touched.customers.extend(customers);
+            book.touched.referrals.insert(id);
+            let is_whole = Box::pin(book.recompute_all()).await?;
+            let referral = book.referral(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))?.clone();
+            let is_done = if is_whole {
+                self.commit_extended(book, extend_commit, &referral).await?
+            } else {
+                self.commit(book.build_batch(Batch::progress()).await?).await?
+            };
+            match is_done {
+                true if is_whole => return Ok(self.as_written(account, referral).await?),
+                true => (tries, seen) = (0, None),
+                false => tries += 1,
+            }
+        }
+        Err(ConflictReason::Changed.into())
+    }
+
+    async fn as_written(&self, account: AccountId, referral: Referral) -> Result<Referral, LedgerError> {
+        let found = store::affiliate::referral::get(&self.store, account, referral.id).await?;
+        Ok(found.unwrap_or(referral))
+    }
+
+    async fn commit_extended<T>(
+        &self,
+        book: UnitOfWork<'_>,
+        extend_commit: ExtendCommit<'_, T>,
+        done: &T,
+    ) -> Result<bool, AffiliateError> {
+        let mut batch = book.build_batch(Batch::progress()).await?;
+        extend_commit(&mut batch, done);
+        Ok(self.commit(batch).await?)
+    }
+}
+
+impl UnitOfWork<'_> {
+    /// Recomputes what depends on a line that was changed manually.
+    async fn recompute_after_change(&mut self, line: &Commission) -> Result<(), LedgerError> {
+        match line.sold_invoice() {
+            Some(sold) => self.recompute_invoice(&sold.invoice).await,
+            None => self.recompute_bounty(line.referral).await,
+        }
+    }
+}
+
+fn apply_decision(referral: &mut Referral, verdict: ReferralDecision, now: jiff::Timestamp) {
+    let status = match verdict {
+        ReferralDecision::Allow => ReviewStatus::Allowed,
+        ReferralDecision::Reject => ReviewStatus::Rejected,
+    };
+    match verdict {
+        ReferralDecision::Allow => {
+            if let Some(rejection) = referral.rejection.take() {
+                referral.status = rejection.was;
+            }
+        }
+        ReferralDecision::Reject => {
+            let was = referral.status;
+            referral.rejection.get_or_insert(ReferralRejection { reason: RejectReason::Owner, was });
+            referral.status = ReferralStatus::Rejected;
+        }
+    }
+    let review = referral.review.get_or_insert_with(|| ReferralReview {
+        flags: Vec::new(),
+        status: ReviewStatus::Open,
+        created_at: now,
+        decided_at: None,
+    });
+    if review.status != status {
+        review.status = status;
+        review.decided_at = Some(now);
+    }
+}

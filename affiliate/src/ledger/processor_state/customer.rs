@@ -1,0 +1,146 @@
+//! Customer: contact, subscriptions, and the referral it belongs to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use mail::affiliate::referral::ReferralActivity;
+use mail::id::ReferralId;
+use serde::{Deserialize, Serialize};
+
+use super::LwwRegister;
+use crate::processor::{Customer, ReferralHint, ReferralMetadata, StateVersion, Subscription, SubscriptionStatus};
+
+/// Maximum subscriptions stored per customer; beyond that, the ones that ended first are evicted.
+const SUBSCRIPTIONS_MAX: usize = 200;
+
+/// Fields of the processor's customer object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct CustomerFields {
+    email: Option<String>,
+    marks: ReferralMetadata,
+}
+
+/// Fields of a subscription object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct SubscriptionState {
+    status: SubscriptionStatus,
+    marks: ReferralMetadata,
+    #[serde(default)]
+    begun_at: Option<Timestamp>,
+    #[serde(default)]
+    over_at: Option<Timestamp>,
+}
+
+impl SubscriptionState {
+    /// True if the subscription was active right after `time`.
+    fn is_active_at(&self, time: Timestamp) -> bool {
+        let is_over = self.status == SubscriptionStatus::Over && self.over_at.is_none_or(|over| over <= time);
+        self.begun_at.is_none_or(|begun| begun <= time) && !is_over
+    }
+}
+
+/// State of a customer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct CustomerState {
+    told: Option<LwwRegister<CustomerFields>>,
+    /// Email from an invoice or checkout session.
+    email: Option<LwwRegister<String>>,
+    subscriptions: BTreeMap<String, Option<LwwRegister<SubscriptionState>>>,
+    /// Start of the first trial.
+    tried_at: Option<Timestamp>,
+    /// End of the subscription that ended last.
+    left_at: Option<Timestamp>,
+    /// Time of the first payment with a commissionable amount.
+    first_paid_at: Option<Timestamp>,
+
+    // Fields computed by the ledger.
+    /// The referral that the customer belongs to.
+    pub(crate) referral: Option<ReferralId>,
+    /// Cursor of a recompute of all the customer's invoices; those up to this id are done. `None` if no recompute is
+    /// running.
+    pub(crate) going_through: Option<String>,
+    /// Number of invoices in the customer's index. It changes with each new invoice, so that a concurrent scan of the
+    /// index conflicts.
+    pub(crate) listings: u64,
+}
+
+impl CustomerState {
+    /// Merges the customer's own fields.
+    pub(crate) fn apply(&mut self, customer: &Customer) {
+        let told = CustomerFields { email: customer.email.clone(), marks: customer.marks.clone() };
+        LwwRegister::merge(&mut self.told, customer.as_of, told);
+    }
+
+    /// Merges an email from an invoice or session.
+    pub(crate) fn apply_email(&mut self, as_of: StateVersion, email: Option<&str>) {
+        if let Some(email) = email {
+            LwwRegister::merge(&mut self.email, as_of, email.to_owned());
+        }
+    }
+
+    pub(crate) fn apply_subscription(&mut self, subscription: &Subscription) {
+        let Subscription { id, status, begun_at, over_at, marks, as_of, .. } = subscription;
+        if *status == SubscriptionStatus::Trialing {
+            let began = begun_at.unwrap_or(as_of.at);
+            self.tried_at = Some(self.tried_at.map_or(began, |first| first.min(began)));
+        }
+        self.left_at = self.left_at.max(*over_at);
+        let (begun_at, over_at) = (*begun_at, *over_at);
+        let told = SubscriptionState { status: *status, marks: marks.clone(), begun_at, over_at };
+        LwwRegister::merge(self.subscriptions.entry(id.clone()).or_default(), *as_of, told);
+        if self.subscriptions.len() > SUBSCRIPTIONS_MAX {
+            self.evict_oldest_subscription();
+        }
+    }
+
+    fn evict_oldest_subscription(&mut self) {
+        let age =
+            |told: &LwwRegister<SubscriptionState>| (told.value().status != SubscriptionStatus::Over, told.as_of());
+        let oldest = self.subscriptions.iter().min_by_key(|(_, told)| told.as_ref().map(age));
+        if let Some(id) = oldest.map(|(id, _)| id.clone()) {
+            self.subscriptions.remove(&id);
+        }
+    }
+
+    /// Records a payment with a commissionable amount.
+    pub(crate) fn apply_payment(&mut self, paid_at: Timestamp) {
+        self.first_paid_at = Some(self.first_paid_at.map_or(paid_at, |first| first.min(paid_at)));
+    }
+
+    /// Returns the customer's own email, else the newest one from an invoice or session.
+    pub(crate) fn email(&self) -> Option<&str> {
+        let own = self.told.as_ref().and_then(|told| told.value().email.as_deref());
+        own.or(self.email.as_ref().map(|email| email.value().as_str()))
+    }
+
+    /// Returns referral hints: from the customer's metadata, then from the named subscription's, or all subscriptions'
+    /// if `None`.
+    pub(crate) fn hints(&self, subscription: Option<&str>) -> Vec<ReferralHint> {
+        let own = self.told.iter().flat_map(|told| &told.value().marks.hints);
+        let theirs = self.subscriptions.iter().filter(|(id, _)| subscription.is_none_or(|named| named == *id));
+        let theirs = theirs.filter_map(|(_, told)| told.as_ref()).flat_map(|told| &told.value().marks.hints);
+        own.chain(theirs).copied().collect()
+    }
+
+    /// True if purchases by this subscription, or without one, are excluded from commissions.
+    pub(crate) fn is_excluded(&self, subscription: Option<&str>) -> bool {
+        let told = subscription.and_then(|id| self.subscriptions.get(id)?.as_ref());
+        self.told.as_ref().is_some_and(|told| told.value().marks.excluded)
+            || told.is_some_and(|told| told.value().marks.excluded)
+    }
+
+    /// True if the customer had paid before `time`.
+    pub(crate) fn had_paid_before(&self, time: Timestamp) -> bool {
+        self.first_paid_at.is_some_and(|first| first < time)
+    }
+
+    /// Computes trial start and end of subscription over all customers of a referral.
+    pub(crate) fn summarize_subscriptions(customers: &[Self], dealings: &mut ReferralActivity) {
+        let told = || customers.iter().flat_map(|one| one.subscriptions.values()).flatten().map(LwwRegister::value);
+        let left = customers.iter().filter_map(|one| one.left_at);
+        let ends: BTreeSet<Timestamp> = told().filter_map(|one| one.over_at).chain(left).collect();
+        dealings.tried_at = customers.iter().filter_map(|one| one.tried_at).min();
+        dealings.left_at = ends.into_iter().rev().find(|end| !told().any(|one| one.is_active_at(*end)));
+    }
+}

@@ -1,0 +1,38 @@
+//! Last-writer-wins register.
+
+use serde::{Deserialize, Serialize};
+
+use crate::processor::StateVersion;
+
+/// Keeps the value of the newest version. For equal versions, the value with the greater JSON text wins, so that the
+/// result is deterministic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LwwRegister<T> {
+    as_of: StateVersion,
+    value: T,
+}
+
+impl<T: Serialize> LwwRegister<T> {
+    /// Replaces the value if the new version is newer.
+    pub(crate) fn merge(known: &mut Option<Self>, as_of: StateVersion, value: T) {
+        let is_newer = known
+            .as_ref()
+            .is_none_or(|known| as_of > known.as_of || as_of == known.as_of && text(&value) > text(&known.value));
+        if is_newer {
+            *known = Some(Self { as_of, value });
+        }
+    }
+
+    pub(crate) fn value(&self) -> &T {
+        &self.value
+    }
+
+    pub(crate) fn as_of(&self) -> StateVersion {
+        self.as_of
+    }
+}
+
+fn text<T: Serialize>(value: &T) -> String {
+    // These types always serialize to JSON.
+    serde_json::to_string(value).unwrap_or_default()
+}

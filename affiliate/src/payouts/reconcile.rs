@@ -1,0 +1,133 @@
+//! Reconciliation of a draft: before approval the current state of its charges is fetched from the processor, however
+//! recently that was done. Refunded or disputed lines leave the draft as they would by an event. Works in batches at
+//! the pace of [`crate::reconciliation`]; the cursor is in the run's row.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use mail::affiliate::commission::Commission;
+use mail::affiliate::payout::{PayoutRun, PayoutRunPhase, ReconciliationCursor};
+use mail::id::{AccountId, PayoutRunId};
+use store::affiliate::payout_job::{self, PayoutJob};
+use store::affiliate::{commission, payout, payout_run};
+use store::engine::Batch;
+
+use super::draft::lease_until;
+use crate::error::AffiliateError;
+use crate::ledger::{Ledger, LedgerError};
+use crate::reconciliation::{ReconcileAnswers, Reconciler, reconcile_all};
+use crate::service::AffiliateService;
+
+/// Lines that are reconciled per step.
+const LINES_AT_ONCE: usize = 100;
+/// Payouts whose lines one step reads.
+const PAYOUTS_AT_ONCE: usize = 50;
+/// Retry delays in seconds; after the last retry the charges count as uncompared.
+const AGAIN_S: [i64; 2] = [2, 10];
+/// Wait limit of the request that drafts a run, for its reconciliation.
+const WAIT: SignedDuration = SignedDuration::from_secs(20);
+
+/// Input of the next step.
+struct ReconcileBatch {
+    invoices: BTreeSet<String>,
+    /// Cursor after this step.
+    after: ReconciliationCursor,
+    is_last: bool,
+}
+
+impl Ledger {
+    /// Reconciles the next batch of a draft. Returns the time of the next step, if there is one.
+    pub(super) async fn reconcile_step(
+        &self,
+        (account, id): (AccountId, PayoutRunId),
+        asker: &impl Reconciler,
+    ) -> Result<Option<Timestamp>, LedgerError> {
+        let Some(before) = payout_run::get(self.store(), account, id).await? else { return Ok(None) };
+        let Some(PayoutRunPhase::Comparing { after, tries }) = before.phase else { return Ok(None) };
+        let portion = self.next_batch(&before, after).await?;
+        let ReconcileAnswers { unanswered, .. } = reconcile_all(asker, (account, &portion.invoices), || false).await?;
+        let now = self.now();
+        let again = usize::try_from(tries).ok().and_then(|tries| AGAIN_S.get(tries));
+        let (phase, next) = match again {
+            Some(seconds) if !unanswered.is_empty() => {
+                let next = now.checked_add(SignedDuration::from_secs(*seconds)).unwrap_or(now);
+                (Some(PayoutRunPhase::Comparing { after, tries: tries.saturating_add(1) }), Some(next))
+            }
+            _ if portion.is_last => (None, None),
+            _ => (Some(PayoutRunPhase::Comparing { after: portion.after, tries: 0 }), Some(now)),
+        };
+        let is_left = again.is_none() && !unanswered.is_empty();
+        if let Some(why) = unanswered.values().next().filter(|_| is_left) {
+            tracing::warn!(%account, run = %id, invoices = unanswered.len(), why, "charges in a payout run not reconciled: no answer from the processor");
+        }
+        // Applying the answers may have changed the run's lines and totals, but not the cursor.
+        let Some(held) = payout_run::get(self.store(), account, id).await? else { return Ok(None) };
+        if held.phase != before.phase {
+            return Ok(Some(now));
+        }
+        let left = if is_left { u32::try_from(unanswered.len()).unwrap_or(u32::MAX) } else { 0 };
+        let run = PayoutRun { phase, uncompared: held.uncompared.saturating_add(left), ..held.clone() };
+        let mut batch = Batch::progress();
+        payout_run::update(&mut batch, &held, &run);
+        match next {
+            Some(at) => payout_job::schedule(&mut batch, account, PayoutJob::Run(id), at.max(lease_until(now))),
+            None if run.sifted.is_some() => payout_job::schedule(&mut batch, account, PayoutJob::Run(id), now),
+            None => payout_job::delete(&mut batch, account, PayoutJob::Run(id)),
+        }
+        self.commit(batch).await?;
+        Ok(next)
+    }
+
+    /// Returns the next invoices of a run to reconcile.
+    async fn next_batch(&self, run: &PayoutRun, after: ReconciliationCursor) -> Result<ReconcileBatch, LedgerError> {
+        let (store, account) = (self.store(), run.account);
+        let mut portion = ReconcileBatch { invoices: BTreeSet::new(), after, is_last: false };
+        let payouts = payout::list_by_run(store, (account, run.id), after.payout, PAYOUTS_AT_ONCE).await?;
+        let mut room = LINES_AT_ONCE;
+        for payout in &payouts {
+            let of = (account, payout.id);
+            let after = portion.after.line.filter(|_| portion.after.begun == Some(payout.id));
+            let lines = commission::list_by_payout(store, of, after, room).await?;
+            let count = lines.len();
+            portion.invoices.extend(lines.iter().filter_map(invoice));
+            if count == room {
+                portion.after.line = lines.last().map(|line| line.id);
+                portion.after.begun = Some(payout.id);
+                return Ok(portion);
+            }
+            room = room.saturating_sub(count);
+            portion.after = ReconciliationCursor { payout: Some(payout.id), ..ReconciliationCursor::default() };
+        }
+        portion.is_last = payouts.len() < PAYOUTS_AT_ONCE;
+        Ok(portion)
+    }
+}
+
+fn invoice(line: &Commission) -> Option<String> {
+    line.sold_invoice().map(|sold| sold.invoice.clone())
+}
+
+impl AffiliateService {
+    /// Completes a draft and reconciles its charges, for at most 20 seconds; the rest is reconciled in the background.
+    ///
+    /// # Errors
+    /// `NotFound` if the run does not exist; the store failed.
+    pub async fn finish_draft(
+        &self,
+        account: AccountId,
+        id: PayoutRunId,
+    ) -> Result<super::DraftResult, AffiliateError> {
+        let (ledger, end) = (self.ledger(), self.now().checked_add(WAIT).unwrap_or(Timestamp::MAX));
+        let mut drafted = ledger.finish_draft(account, id).await?;
+        if drafted.run.is_none() {
+            return Ok(drafted);
+        }
+        while let Some(next) = ledger.reconcile_step((account, id), self).await?
+            && next < end
+        {
+            self.hall.clock().sleep_until(next).await;
+        }
+        drafted.run = Some(ledger.get_run(account, id).await?);
+        Ok(drafted)
+    }
+}

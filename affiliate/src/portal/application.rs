@@ -1,0 +1,124 @@
+//! Self-service joining: by the program's public form, or by accepting an invitation.
+//!
+//! The form does not reveal whether an email is a partner's: an existing partner is mailed a sign-in link, and the page
+//! shows the same text. The owner is mailed about each application that needs a decision.
+
+use mail::affiliate::campaign::{Campaign, Visibility};
+use mail::affiliate::partner::{Partner, PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus};
+use mail::affiliate::program::AffiliateProgram;
+use mail::id::{AccountId, CampaignId, PartnerId};
+use mail::owner_alert::AlertSubject;
+use store::affiliate::{campaign, partner, partner_link};
+use store::engine::Batch;
+
+use crate::error::{AffiliateError, ConflictReason};
+use crate::partners::{PartnerDraft, PartnerStatusChange, PartnerView};
+use crate::service::{AffiliateService, no_extension};
+
+/// A submitted application form.
+#[derive(Debug, Clone)]
+pub struct PartnerApplication {
+    /// The applicant's fields. Campaign, status, source, token and recruiter are set here.
+    pub draft: PartnerDraft,
+    /// Token of the recruiter's link.
+    pub via: Option<PartnerLinkToken>,
+    pub accepts_terms: bool,
+}
+
+impl AffiliateService {
+    /// Returns the campaign that the form joins: the named one unless it is private, else the default one if it is
+    /// public, else the newest public one. `None` if the program is not open to applications.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn campaign_to_join(
+        &self,
+        program: &AffiliateProgram,
+        named: Option<CampaignId>,
+    ) -> Result<Option<Campaign>, AffiliateError> {
+        let account = program.account;
+        if let Some(id) = named {
+            let found = campaign::get(self.store(), account, id).await?;
+            let is_open =
+                |campaign: &Campaign| campaign.visibility != Visibility::Private && campaign.archived_at.is_none();
+            return Ok(found.filter(is_open));
+        }
+        let all = campaign::list(self.store(), account).await?;
+        let mut open = all
+            .into_iter()
+            .filter(|campaign| campaign.visibility == Visibility::Public && campaign.archived_at.is_none());
+        let first = open.next();
+        let is_default = |campaign: &Campaign| Some(campaign.id) == program.default_campaign;
+        match first {
+            Some(first) if !is_default(&first) => Ok(Some(open.find(is_default).unwrap_or(first))),
+            first => Ok(first),
+        }
+    }
+
+    /// Creates the applicant as a partner: active, or pending if the campaign requires approval.
+    ///
+    /// # Errors
+    /// Field errors or a quota; the store failed. An existing partner is no error.
+    pub async fn apply_by_form(
+        &self,
+        program: &AffiliateProgram,
+        campaign: &Campaign,
+        application: &PartnerApplication,
+    ) -> Result<(), AffiliateError> {
+        let account = program.account;
+        let parent = match &application.via {
+            Some(token) => self.find_recruiter(account, token).await?,
+            None => None,
+        };
+        let draft = PartnerDraft {
+            campaign: Some(campaign.id.to_string()),
+            token: None,
+            status: if campaign.auto_approve { PartnerStatus::Active } else { PartnerStatus::Pending },
+            parent,
+            source: PartnerSource::Portal,
+            send_invite: true,
+            terms_accepted: application.accepts_terms,
+            ..application.draft.clone()
+        };
+        let place = self.hall.alert_partition();
+        let tell_owner = |batch: &mut Batch, shown: &PartnerView| {
+            let Partner { id: affiliate, email, status, .. } = &shown.partner;
+            if *status == PartnerStatus::Pending {
+                let about = AlertSubject::Application { affiliate: *affiliate, applicant: email.clone() };
+                self.hall.put_owner_alert(batch, place, (account, about));
+            }
+        };
+        match self.create_partner(account, &draft, &tell_owner).await {
+            Ok(_) => {
+                self.hall.notify_owner_alert(place);
+                Ok(())
+            }
+            Err(AffiliateError::Conflict(ConflictReason::EmailTaken)) => {
+                self.request_login_link(program, &draft.email).await
+            }
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// Returns the active partner that owns this token.
+    async fn find_recruiter(
+        &self,
+        account: AccountId,
+        token: &PartnerLinkToken,
+    ) -> Result<Option<PartnerId>, AffiliateError> {
+        let Some(link) = partner_link::find_by_token(self.store(), account, token).await? else {
+            return Ok(None);
+        };
+        let found = partner::get(self.store(), account, link.partner).await?;
+        Ok(found.filter(|partner| partner.status == PartnerStatus::Active).map(|partner| partner.id))
+    }
+
+    /// Accepts an invitation: the partner becomes active.
+    ///
+    /// # Errors
+    /// The partner is not invited; the store failed.
+    pub async fn accept_invitation(&self, partner: &Partner) -> Result<PartnerView, AffiliateError> {
+        let moving = PartnerStatusChange { action: PartnerAction::Accept, seen: None, reason: None, send_email: false };
+        self.change_partner_status((partner.account, partner.id), &moving, &no_extension).await
+    }
+}

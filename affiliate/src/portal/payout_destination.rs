@@ -1,0 +1,94 @@
+//! Payout destination set by the partner: a change requested in the session takes effect after confirmation by email.
+//!
+//! ```text
+//! form ─►[ queued email ] ─► mail with a link ─► page with a button ─►[ link deleted, destination, event, emails ]
+//! ```
+
+use mail::affiliate::partner::{Partner, PartnerStatus, PayoutDestination};
+use mail::affiliate::partner_email::PartnerEmailKind;
+use mail::affiliate::portal::{PortalLinkPurpose, PortalLinkSecret};
+use mail::affiliate::program::{AffiliateProgram, PayoutMethod};
+use store::affiliate::{partner, portal_link};
+use store::engine::Batch;
+
+use super::login::LoginTarget;
+use crate::error::{AffiliateError, ConflictReason};
+use crate::partners::PartnerView;
+use crate::service::{AffiliateService, CommitResult};
+
+/// Returns the payout methods that a partner may choose: the allowed ones except transfers, whose accounts the owner
+/// connects.
+#[must_use]
+pub fn payout_methods(program: &AffiliateProgram) -> Vec<PayoutMethod> {
+    let allowed = &program.settings.allowed_methods;
+    allowed.iter().copied().filter(|method| method.is_manual()).collect()
+}
+
+/// Validates a payout destination entered by a partner.
+///
+/// # Errors
+/// A field error on `method` or `destination`.
+pub fn parse_payout_destination(
+    program: &AffiliateProgram,
+    (method, destination): (&str, &str),
+) -> Result<PayoutDestination, AffiliateError> {
+    let method = PayoutMethod::from_word(method).filter(|method| payout_methods(program).contains(method));
+    let method = method.ok_or_else(|| AffiliateError::field("method", "is not a payout method of this program"))?;
+    PayoutDestination::new(method, destination).map_err(|why| AffiliateError::field("destination", why))
+}
+
+impl AffiliateService {
+    /// Mails the partner a link that confirms a new payout destination.
+    ///
+    /// # Errors
+    /// `NoMail` if the email cannot be sent; `Changed`; the store failed.
+    pub async fn request_payout_change(
+        &self,
+        (partner, program): (&Partner, &AffiliateProgram),
+        payout: PayoutDestination,
+    ) -> Result<(), AffiliateError> {
+        if !self.answers_by_mail(program).await? {
+            return Err(ConflictReason::NoMail.into());
+        }
+        let PayoutDestination { method, destination, .. } = payout;
+        let mut batch = Batch::intake();
+        partner::check_unchanged(&mut batch, partner);
+        self.queue_email(&mut batch, partner, PartnerEmailKind::ConfirmPayout { method, destination });
+        match self.commit(batch).await? {
+            CommitResult::Committed => Ok(()),
+            CommitResult::Conflict(_) => Err(ConflictReason::Changed.into()),
+        }
+    }
+
+    /// Returns the destination that a link would confirm, if the link is valid.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn find_payout_change(
+        &self,
+        secret: &PortalLinkSecret,
+    ) -> Result<Option<(LoginTarget, PayoutDestination)>, AffiliateError> {
+        let Some(door) = self.find_login_target(secret).await? else { return Ok(None) };
+        let PortalLinkPurpose::Payout { method, destination } = door.link.purpose.clone() else {
+            return Ok(None);
+        };
+        let payout = PayoutDestination { method, destination, is_able: true };
+        Ok(Some((door, payout)))
+    }
+
+    /// Sets the destination named by a link, and consumes the link.
+    ///
+    /// # Errors
+    /// `PortalLinkExpired` if the link was used or has expired, the partner is not active, or the method is not
+    /// allowed; the store failed.
+    pub async fn confirm_payout_change(&self, secret: &PortalLinkSecret) -> Result<PartnerView, AffiliateError> {
+        let over = || AffiliateError::from(ConflictReason::PortalLinkExpired);
+        let (LoginTarget { link, partner, program }, payout) =
+            self.find_payout_change(secret).await?.ok_or_else(over)?;
+        if partner.status != PartnerStatus::Active || !payout_methods(&program).contains(&payout.method) {
+            return Err(over());
+        }
+        let using = |batch: &mut Batch, _: &PartnerView| portal_link::consume(batch, secret, &link);
+        self.set_payout_destination((link.account, link.partner), (&payout, None), &using).await
+    }
+}

@@ -1,0 +1,400 @@
+//! JSON parser for untrusted input: typed access to fields by path, with errors that name the field.
+//!
+//! Only the text and an index of one object's fields at a time are held, of a bounded number. Other values are skipped
+//! by a parser that does not recurse. So neither nesting depth, nor millions of small fields, nor duplicate names cost
+//! more memory than the text.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use jiff::Timestamp;
+use mail::affiliate::money::Currency;
+use serde::de::{Deserialize, Deserializer as _, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+use super::metadata::MetadataKeys;
+use super::state_version::StateVersion;
+
+/// Maximum length of an id (Stripe documents 255).
+const ID_BYTES_MAX: usize = 255;
+/// Maximum length of an email (RFC 5321 4.5.3.1, with some margin).
+const EMAIL_BYTES_MAX: usize = 320;
+/// Maximum entries of a list in an object; what does not fit on its first page is fetched separately.
+const ENTRIES_MAX: usize = 1_000;
+/// Maximum fields of an object (Stripe's have about 100, and up to 50 of metadata).
+const FIELDS_MAX: usize = 1_000;
+/// Maximum amount in minor units. A million such amounts still fit into a 64-bit sum.
+pub const AMOUNT_MAX: i64 = 1_000_000_000_000;
+/// Maximum size of an object, in a list or by itself.
+pub const OBJECT_BYTES_MAX: usize = 64 << 10;
+/// Maximum objects of a page.
+pub const PAGE_OBJECTS: usize = 100;
+/// Maximum size of a page: all objects of the maximum size, and what is between them.
+pub const PAGE_BYTES_MAX: usize = PAGE_OBJECTS * OBJECT_BYTES_MAX + (64 << 10);
+
+/// The processor's JSON is invalid.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{field} {problem}")]
+pub struct JsonReadError {
+    /// Path from the body's root, e.g. `data.object.lines.data[2].amount`; `body` for the whole body.
+    pub field: String,
+    pub problem: FieldProblem,
+}
+
+/// Why a field is invalid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum FieldProblem {
+    /// Not JSON, or nested too deep.
+    #[error("is not JSON")]
+    NotJson,
+    /// Has a field name that is reserved by the JSON library ([`mail::json`]).
+    #[error("has a field with a reserved name")]
+    ReservedName,
+    #[error("is missing")]
+    Missing,
+    #[error("is not an object")]
+    NotAnObject,
+    #[error("is not a list")]
+    NotAList,
+    /// Has more entries than are read.
+    #[error("has more than {ENTRIES_MAX} entries")]
+    TooMany,
+    /// Has more objects than a page may have.
+    #[error("has more than {PAGE_OBJECTS} objects")]
+    PageTooLong,
+    /// Has more fields than are read.
+    #[error("has more than {FIELDS_MAX} fields")]
+    TooManyFields,
+    /// An object of a list is larger than is read.
+    #[error("is larger than {OBJECT_BYTES_MAX} bytes")]
+    TooLarge,
+    #[error("is not a string")]
+    NotText,
+    /// Neither an id nor an object with one.
+    #[error("is not an id: a string of up to {ID_BYTES_MAX} bytes without control characters")]
+    NotAnId,
+    #[error("is not a 64-bit integer")]
+    NotAnAmount,
+    /// Larger than any plausible sale.
+    #[error("exceeds {AMOUNT_MAX} minor units")]
+    AmountTooLarge,
+    #[error("is negative")]
+    Negative,
+    #[error("is not a currency: three letters (ISO 4217)")]
+    NotACurrency,
+    #[error("is not a time: whole seconds since 1970")]
+    NotATime,
+    #[error("is neither true nor false")]
+    NotAFlag,
+}
+
+/// Context of a parser.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadContext<'a> {
+    /// Names of the metadata fields to read.
+    pub keys: &'a MetadataKeys,
+    /// Version of the object's state.
+    pub as_of: StateVersion,
+}
+
+/// Returns an error about the whole body.
+pub(super) fn body_error(problem: FieldProblem) -> JsonReadError {
+    JsonReadError { field: "body".to_owned(), problem }
+}
+
+/// Checks that a body is JSON, and returns its text.
+pub(super) fn json(body: &[u8]) -> Result<&str, JsonReadError> {
+    let text = std::str::from_utf8(body).ok();
+    let read = text.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
+    read.map(RawValue::get).ok_or_else(|| body_error(FieldProblem::NotJson))
+}
+
+/// A string; copied only if it contains escapes.
+#[derive(serde::Deserialize)]
+struct JsonString<'a>(#[serde(borrow)] Cow<'a, str>);
+
+fn parse_text(json: &str) -> Option<Cow<'_, str>> {
+    Some(serde_json::from_str::<JsonString<'_>>(json).ok()?.0)
+}
+
+/// Fields of an object, in order.
+struct JsonFields<'a>(Vec<(Cow<'a, str>, &'a str)>);
+
+impl<'de> Deserialize<'de> for JsonFields<'de> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldsVisitor;
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = JsonFields<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some((JsonString(name), value)) = map.next_entry::<JsonString<'de>, &'de RawValue>()? {
+                    if fields.len() == FIELDS_MAX {
+                        return Err(A::Error::custom(FieldProblem::TooManyFields));
+                    }
+                    fields.push((name, value.get()));
+                }
+                Ok(JsonFields(fields))
+            }
+        }
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+/// Returns the field of this name, the last one of several; `None` if `json` is not an object.
+pub(super) fn field_of<'a>(json: &'a str, name: &str) -> Option<&'a str> {
+    struct FieldVisitor<'n>(&'n str);
+    impl<'de> Visitor<'de> for FieldVisitor<'_> {
+        type Value = Option<&'de RawValue>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut found = None;
+            while let Some(JsonString(name)) = map.next_key::<JsonString<'de>>()? {
+                if name == self.0 {
+                    found = Some(map.next_value()?);
+                } else {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            Ok(found)
+        }
+    }
+    let found = serde_json::Deserializer::from_str(json).deserialize_map(FieldVisitor(name)).ok()?;
+    found.map(RawValue::get).filter(|value| *value != "null")
+}
+
+/// Returns the string in a field of an object.
+pub(super) fn text_in<'a>(json: &'a str, name: &str) -> Option<Cow<'a, str>> {
+    parse_text(field_of(json, name)?)
+}
+
+/// Returns the elements of a list; `None` if there are more than `most`, or it is not a list.
+pub(super) fn elements(json: &str, most: usize) -> Option<Vec<&str>> {
+    struct Each(usize);
+    impl<'de> Visitor<'de> for Each {
+        type Value = Vec<&'de str>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut elements = Vec::new();
+            while let Some(element) = list.next_element::<&'de RawValue>()? {
+                if elements.len() == self.0 {
+                    return Err(A::Error::custom("too many"));
+                }
+                elements.push(element.get());
+            }
+            Ok(elements)
+        }
+    }
+    serde_json::Deserializer::from_str(json).deserialize_seq(Each(most)).ok()
+}
+
+/// An object and its path. Fields are accessed by path, e.g. `price`, `pricing.price_details.price`; `null` counts as
+/// absent.
+pub(super) struct ProcessorJsonObject<'a> {
+    fields: Vec<(Cow<'a, str>, &'a str)>,
+    /// Path prefix with its dot; empty at the root.
+    path: String,
+}
+
+/// Entries of a list in an object, parsed one by one.
+pub(super) struct JsonEntries<'a> {
+    list: Vec<&'a str>,
+    place: String,
+}
+
+impl<'a> JsonEntries<'a> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Result<ProcessorJsonObject<'a>, JsonReadError>> {
+        let item =
+            |(index, json): (usize, &&'a str)| ProcessorJsonObject::of(json, &format!("{}[{index}]", self.place));
+        self.list.iter().enumerate().map(item)
+    }
+}
+
+impl<'a> ProcessorJsonObject<'a> {
+    /// Parses an object; `place` is its path, empty for the root.
+    pub(super) fn of(json: &'a str, place: &str) -> Result<Self, JsonReadError> {
+        let wrong = |problem| {
+            let field = if place.is_empty() { "body" } else { place };
+            JsonReadError { field: field.to_owned(), problem }
+        };
+        if !json.trim_start().starts_with('{') {
+            return Err(wrong(FieldProblem::NotAnObject));
+        }
+        let JsonFields(fields) = serde_json::from_str(json).map_err(|error| {
+            wrong(if error.is_data() { FieldProblem::TooManyFields } else { FieldProblem::NotJson })
+        })?;
+        let path = if place.is_empty() { String::new() } else { format!("{place}.") };
+        Ok(Self { fields, path })
+    }
+
+    /// Returns the JSON at a path, if present.
+    pub(super) fn find(&self, place: &str) -> Option<&'a str> {
+        let mut parts = place.split('.');
+        let name = parts.next()?;
+        let (_, json) = self.fields.iter().rev().find(|(its, _)| its == name)?;
+        let found = parts.try_fold(*json, field_of)?;
+        Some(found).filter(|json| *json != "null")
+    }
+
+    /// True if the string at a path equals `text`.
+    pub(super) fn has_text(&self, place: &str, text: &str) -> bool {
+        self.find(place).and_then(parse_text).is_some_and(|found| found == text)
+    }
+
+    /// Returns an error about a path.
+    pub(super) fn error_at(&self, place: &str, problem: FieldProblem) -> JsonReadError {
+        JsonReadError { field: format!("{}{place}", self.path), problem }
+    }
+
+    /// Parses the value at a path, if present.
+    fn read<T>(
+        &self,
+        place: &str,
+        problem: FieldProblem,
+        read: impl FnOnce(&'a str) -> Option<T>,
+    ) -> Result<Option<T>, JsonReadError> {
+        let Some(json) = self.find(place) else { return Ok(None) };
+        read(json).map(Some).ok_or_else(|| self.error_at(place, problem))
+    }
+
+    /// Returns the value, or an error if it is missing.
+    pub(super) fn required<T>(&self, place: &str, found: Option<T>) -> Result<T, JsonReadError> {
+        found.ok_or_else(|| self.error_at(place, FieldProblem::Missing))
+    }
+
+    /// Returns the object at a path where an id may be instead.
+    pub(super) fn expanded(&self, place: &str) -> Result<Option<Self>, JsonReadError> {
+        let found = self.find(place).filter(|json| json.starts_with('{'));
+        found.map(|json| Self::of(json, &format!("{}{place}", self.path))).transpose()
+    }
+
+    /// Returns the objects of a list, given directly or as `data` of an object; empty if absent.
+    pub(super) fn objects(&self, place: &str) -> Result<JsonEntries<'a>, JsonReadError> {
+        let (place, list) = match self.find(place) {
+            Some(json) if json.starts_with('{') => (format!("{place}.data"), field_of(json, "data")),
+            found => (place.to_owned(), found),
+        };
+        let list = match list {
+            None => Vec::new(),
+            Some(json) if !json.starts_with('[') => return Err(self.error_at(&place, FieldProblem::NotAList)),
+            Some(json) => elements(json, ENTRIES_MAX).ok_or_else(|| self.error_at(&place, FieldProblem::TooMany))?,
+        };
+        Ok(JsonEntries { list, place: format!("{}{place}", self.path) })
+    }
+
+    /// Returns an id, or the id of the expanded object. An empty id counts as absent.
+    pub(super) fn id(&self, place: &str) -> Result<Option<String>, JsonReadError> {
+        let id = self.read(place, FieldProblem::NotAnId, |json| {
+            if json.starts_with('{') { text_in(json, "id") } else { parse_text(json) }
+        })?;
+        let Some(id) = id.filter(|id| !id.is_empty()) else { return Ok(None) };
+        if id.len() > ID_BYTES_MAX || id.chars().any(char::is_control) {
+            return Err(self.error_at(place, FieldProblem::NotAnId));
+        }
+        Ok(Some(id.into_owned()))
+    }
+
+    /// Returns the first id at one of these paths.
+    pub(super) fn first_id(&self, places: &[&str]) -> Result<Option<String>, JsonReadError> {
+        places.iter().map(|place| self.id(place)).find(|id| !matches!(id, Ok(None))).unwrap_or(Ok(None))
+    }
+
+    pub(super) fn required_id(&self, place: &str) -> Result<String, JsonReadError> {
+        self.required(place, self.id(place)?)
+    }
+
+    pub(super) fn text(&self, place: &str) -> Result<Option<Cow<'a, str>>, JsonReadError> {
+        self.read(place, FieldProblem::NotText, parse_text)
+    }
+
+    /// Returns the first email at one of these paths, in lowercase. One that is too long counts as absent.
+    pub(super) fn email(&self, places: &[&str]) -> Result<Option<String>, JsonReadError> {
+        for place in places {
+            let text = self.text(place)?.unwrap_or_default();
+            let email = text.trim();
+            if (1..=EMAIL_BYTES_MAX).contains(&email.len()) {
+                return Ok(Some(email.to_lowercase()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns an amount in minor units, with an absolute value up to [`AMOUNT_MAX`].
+    pub(super) fn amount(&self, place: &str) -> Result<Option<i64>, JsonReadError> {
+        let amount: Option<i64> =
+            self.read(place, FieldProblem::NotAnAmount, |json| serde_json::from_str(json).ok())?;
+        if amount.is_some_and(|amount| !(-AMOUNT_MAX..=AMOUNT_MAX).contains(&amount)) {
+            return Err(self.error_at(place, FieldProblem::AmountTooLarge));
+        }
+        Ok(amount)
+    }
+
+    pub(super) fn required_amount(&self, place: &str) -> Result<i64, JsonReadError> {
+        self.required(place, self.amount(place)?)
+    }
+
+    pub(super) fn non_negative_amount(&self, place: &str) -> Result<Option<i64>, JsonReadError> {
+        match self.amount(place)? {
+            Some(amount) if amount < 0 => Err(self.error_at(place, FieldProblem::Negative)),
+            share => Ok(share),
+        }
+    }
+
+    pub(super) fn required_non_negative_amount(&self, place: &str) -> Result<i64, JsonReadError> {
+        self.required(place, self.non_negative_amount(place)?)
+    }
+
+    /// Sums the amounts of those entries of a list that count; `None` if the list is empty.
+    pub(super) fn sum(
+        &self,
+        place: &str,
+        counts: impl Fn(&ProcessorJsonObject<'a>) -> bool,
+    ) -> Result<Option<i64>, JsonReadError> {
+        let entries = self.objects(place)?;
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        let mut sum = 0_i64;
+        for entry in entries.iter() {
+            let entry = entry?;
+            if counts(&entry) {
+                let amount = entry.required_amount("amount")?;
+                sum = sum.checked_add(amount).ok_or_else(|| entry.error_at("amount", FieldProblem::AmountTooLarge))?;
+            }
+        }
+        Ok(Some(sum))
+    }
+
+    pub(super) fn currency(&self, place: &str) -> Result<Option<Currency>, JsonReadError> {
+        self.read(place, FieldProblem::NotACurrency, |json| parse_text(json)?.parse().ok())
+    }
+
+    pub(super) fn required_currency(&self) -> Result<Currency, JsonReadError> {
+        self.required("currency", self.currency("currency")?)
+    }
+
+    /// Returns a time given in whole seconds.
+    pub(super) fn time(&self, place: &str) -> Result<Option<Timestamp>, JsonReadError> {
+        self.read(place, FieldProblem::NotATime, |json| Timestamp::from_second(serde_json::from_str(json).ok()?).ok())
+    }
+
+    pub(super) fn flag(&self, place: &str) -> Result<Option<bool>, JsonReadError> {
+        self.read(place, FieldProblem::NotAFlag, |json| serde_json::from_str(json).ok())
+    }
+
+    /// True if a flag is present and set.
+    pub(super) fn is_set(&self, place: &str) -> Result<bool, JsonReadError> {
+        Ok(self.flag(place)?.unwrap_or(false))
+    }
+}

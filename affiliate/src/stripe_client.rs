@@ -1,0 +1,407 @@
+//! Client of the payment processor's API: one object or one list per call, under the same rules as webhook deliveries.
+//!
+//! Callers that set something up get the full cause of an error (`fetch_object`). Callers that complete or reconcile
+//! stored facts use `StripeClient`, which separates a definite refusal from no response. An invalid key or a missing
+//! permission is no statement about the object, so it counts as no response.
+//!
+//! The owner chooses the base URL, so it is treated like any untrusted address: resolved, checked and connected to as
+//! checked; redirects are not followed; time and bytes are bounded (`queue/src/client/http.rs`). A [`ResponsePermit`]
+//! pays for the response bytes from the first one on; the caller holds it as long as the objects.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use mail::affiliate::program::AffiliateProgram;
+use mail::id::AccountId;
+use queue::client::http::{HttpClientError, HttpGet, HttpResponse, ResponseBudgetError, ResponsePermit};
+use thiserror::Error;
+use tokio::time::Instant;
+
+use crate::error::AffiliateError;
+use crate::ledger::LedgerError;
+use crate::offload::offload;
+use crate::processor::{
+    ConnectedAccount, MetadataKeys, OBJECT_BYTES_MAX, PAGE_BYTES_MAX, PAGE_OBJECTS, ProcessorJson, ReadContext,
+    ResponsePage, StateVersion,
+};
+use crate::service::AffiliateService;
+
+/// Default base URL of the processor's API.
+pub const API_BASE: &str = "https://api.stripe.com";
+/// Time limit of one request.
+const TIMEOUT: Duration = Duration::from_secs(15);
+/// Maximum characters of the processor's error message that a refusal quotes.
+const WORDS_MAX: usize = 200;
+/// Wait limit of [`AffiliateService::reserve_memory`].
+const MEMORY_WAIT: Duration = Duration::from_secs(5);
+
+/// A definite response of the processor.
+#[derive(Debug)]
+pub(crate) enum StripeAnswer<T> {
+    /// The object, and the `Date` of the response (the local clock if the response has none).
+    Object(T, Timestamp),
+    /// A client error (4xx) that a retry does not change: the object does not exist or the request is invalid.
+    Refused(StripeRefusal),
+}
+
+/// A definite refusal by the processor.
+#[derive(Debug)]
+pub(crate) struct StripeRefusal {
+    /// HTTP status of the response.
+    pub(crate) status: u16,
+    /// Cause, worded to follow "the processor", with the processor's own error message.
+    pub(crate) why: String,
+}
+
+/// Why a request has no definite response. The text is worded to follow "the processor".
+#[derive(Debug, Error)]
+pub(crate) enum StripeError {
+    /// Connection failure, timeout, 408, 429, 5xx, or a body that is not the expected JSON.
+    #[error("{0}")]
+    NoResponse(String),
+    /// 401: the API key is invalid.
+    #[error("{0}")]
+    KeyRejected(String),
+    /// 403: the API key lacks the permission for this resource.
+    #[error("{0}")]
+    KeyNotPermitted(String),
+    /// Other responses use up the memory budget; retry later.
+    #[error("{0}")]
+    MemoryBusy(ResponseBudgetError),
+    /// The response is larger than the limit; the caller may ask for a shorter period.
+    #[error("{0}")]
+    TooLarge(String),
+}
+
+/// The objects of one or more pages of a list.
+pub(crate) struct StripeList {
+    /// Newest first, as the processor lists them.
+    pub(crate) objects: Vec<ProcessorJson>,
+    /// `Date` of the first page (the local clock if the response has none).
+    pub(crate) at: Timestamp,
+    /// True if the list continues after the pages that were read.
+    pub(crate) has_more: bool,
+}
+
+impl StripeList {
+    pub(crate) fn empty() -> Self {
+        Self { objects: Vec::new(), at: Timestamp::UNIX_EPOCH, has_more: false }
+    }
+}
+
+/// API client of one program's processor; authenticates with the program's restricted key.
+pub(crate) struct StripeClient {
+    office: AffiliateService,
+    account: AccountId,
+    api_base: String,
+    key: String,
+}
+
+/// The account that an API key belongs to, as the processor reports it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StripeAccount {
+    pub id: String,
+    /// Live or test mode; `None` if neither the response nor the key's prefix shows it.
+    pub livemode: Option<bool>,
+}
+
+impl AffiliateService {
+    /// Checks `api_base` against the rules for webhook addresses.
+    ///
+    /// # Errors
+    /// A field error on `api_base`.
+    pub(crate) fn check_api_base(&self, api_base: &str) -> Result<(), AffiliateError> {
+        self.hall.check_webhook_url(api_base).map_err(|why| AffiliateError::field("api_base", why))
+    }
+
+    /// Sends a GET request for `path` and returns the response, whatever its status.
+    ///
+    /// # Errors
+    /// The connection failed, timed out, or the response exceeds the memory budget.
+    fn get<'a>(
+        &'a self,
+        (api_base, key): (&'a str, &'a str),
+        (path, answer_bytes_max): (&'a str, usize),
+        permit: &'a mut ResponsePermit,
+    ) -> BoxFuture<'a, Result<HttpResponse, HttpClientError>> {
+        Box::pin(async move {
+            let get = HttpGet {
+                url: format!("{}{path}", api_base.trim_end_matches('/')),
+                headers: vec![("authorization", format!("Bearer {key}")), ("accept", "application/json".to_owned())],
+                timeout: TIMEOUT,
+                response_bytes_max: answer_bytes_max,
+            };
+            self.hall.fetch_url_with_permit(get, permit).await
+        })
+    }
+
+    /// Fetches one object as JSON.
+    ///
+    /// # Errors
+    /// `Upstream` if the request fails, or the response is not a complete JSON body with status 200.
+    async fn fetch_object(
+        &self,
+        account: AccountId,
+        whom: (&str, &str),
+        path: &str,
+    ) -> Result<ProcessorJson, AffiliateError> {
+        let mut permit = self.hall.response_permit(account);
+        let answered = self.get(whom, (path, OBJECT_BYTES_MAX), &mut permit).await;
+        let answer = answered.map_err(|error| AffiliateError::Upstream(cannot_be_asked(path, &error)))?;
+        if answer.status != 200 {
+            let why = format!("{}{}", answered_with(path, answer.status), error_message_of(answer.body));
+            return Err(AffiliateError::Upstream(why));
+        }
+        if !answer.is_complete {
+            return Err(AffiliateError::Upstream(too_long_message(path, OBJECT_BYTES_MAX)));
+        }
+        ProcessorJson::read(answer.body).map_err(|_| AffiliateError::Upstream(no_json(path)))
+    }
+
+    /// Reserves memory for reading an event of an account; waits up to [`MEMORY_WAIT`].
+    ///
+    /// # Errors
+    /// The memory is not free in time.
+    pub(crate) async fn reserve_memory(&self, account: AccountId, bytes: usize) -> Result<ResponsePermit, LedgerError> {
+        let mut permit = self.hall.response_permit(account);
+        permit.grow_until(bytes, Instant::now() + MEMORY_WAIT).await?;
+        Ok(permit)
+    }
+
+    /// Returns the client of a program's processor; `None` without an API key, or if the key cannot be unsealed.
+    pub(crate) fn stripe_client(&self, program: &AffiliateProgram) -> Option<StripeClient> {
+        let processor = program.processor.as_ref()?;
+        let key = self.open(&program.id.to_bytes(), processor.restricted_key.as_ref()?)?;
+        let (office, account) = (self.clone(), program.account);
+        Some(StripeClient { office, account, api_base: processor.api_base.clone(), key })
+    }
+
+    /// True if the processor reports that a connected account takes transfers. Returns false without an API key, and if
+    /// the request fails: a later `account.updated` event corrects it.
+    pub(crate) async fn takes_transfers(&self, program: &AffiliateProgram, account: &str) -> bool {
+        let Some(StripeClient { api_base, key, .. }) = self.stripe_client(program) else { return false };
+        let path = format!("/v1/accounts/{account}");
+        let fetched = self.fetch_object(program.account, (&api_base, &key), &path).await;
+        let keys = MetadataKeys::default();
+        let reading = ReadContext { keys: &keys, as_of: StateVersion::fetched(self.now()) };
+        match fetched.map(|fetched| ConnectedAccount::read(fetched.text(), &reading)) {
+            Ok(Ok(fetched)) => fetched.id == account && fetched.takes_transfers,
+            Ok(Err(error)) => {
+                tracing::info!(%error, "cannot parse the processor's account");
+                false
+            }
+            Err(refusal) => {
+                tracing::info!(%refusal, "cannot fetch the connected account from the processor");
+                false
+            }
+        }
+    }
+
+    /// Fetches the account that an API key belongs to.
+    ///
+    /// # Errors
+    /// As `fetch_object`; or the response has no account id.
+    pub(crate) async fn fetch_account(
+        &self,
+        account: AccountId,
+        (api_base, key): (&str, &str),
+    ) -> Result<StripeAccount, AffiliateError> {
+        let fetched = self.fetch_object(account, (api_base, key), "/v1/account").await?;
+        let id = fetched.id().filter(|id| is_id(id));
+        let id = id.ok_or_else(|| AffiliateError::Upstream("answered without the account's id".to_owned()))?;
+        let livemode = fetched.flag_in("livemode").or_else(|| livemode_of_key(key));
+        Ok(StripeAccount { id: id.into_owned(), livemode })
+    }
+}
+
+impl StripeClient {
+    /// Returns an empty memory permit for responses.
+    pub(crate) fn permit(&self) -> ResponsePermit {
+        self.office.hall.response_permit(self.account)
+    }
+
+    /// Fetches the object at `path`. The permit pays for its bytes: hold it as long as the object.
+    ///
+    /// # Errors
+    /// There is no definite response; retry later.
+    pub(crate) async fn get_object(
+        &self,
+        path: &str,
+        permit: &mut ResponsePermit,
+    ) -> Result<StripeAnswer<ProcessorJson>, StripeError> {
+        Ok(match self.ask((path, OBJECT_BYTES_MAX), permit).await? {
+            StripeAnswer::Object(body, at) => match ProcessorJson::read(body) {
+                Ok(object) => StripeAnswer::Object(object, at),
+                Err(_) => return Err(StripeError::NoResponse(no_json(path))),
+            },
+            StripeAnswer::Refused(denial) => StripeAnswer::Refused(denial),
+        })
+    }
+
+    async fn ask(
+        &self,
+        (path, bytes_max): (&str, usize),
+        permit: &mut ResponsePermit,
+    ) -> Result<StripeAnswer<Bytes>, StripeError> {
+        let asked_at = self.office.now();
+        match self.office.get((&self.api_base, &self.key), (path, bytes_max), permit).await {
+            Ok(HttpResponse { status: 200, is_complete: false, body, .. }) => Err(if body.len() < bytes_max {
+                StripeError::NoResponse(format!("closed the connection while sending {}", without_query(path)))
+            } else {
+                StripeError::TooLarge(too_long_message(path, bytes_max))
+            }),
+            Ok(HttpResponse { status: 200, body, date: at, .. }) => {
+                Ok(StripeAnswer::Object(body, at.unwrap_or(asked_at)))
+            }
+            Ok(HttpResponse { status: status @ 401, body, .. }) => {
+                let answered = answered_with(path, status);
+                Err(StripeError::KeyRejected(format!("rejects the API key: it {answered}{}", error_message_of(body))))
+            }
+            Ok(HttpResponse { status: status @ 403, body, .. }) => {
+                let (answered, thing) = (answered_with(path, status), resource_name(path));
+                Err(StripeError::KeyNotPermitted(format!(
+                    "{answered}: the key may not read {thing}{}",
+                    error_message_of(body)
+                )))
+            }
+            Ok(HttpResponse { status: status @ (400..=407 | 409..=428 | 430..=499), body, .. }) => {
+                tracing::info!(path, status, "the processor refuses a request");
+                let why = format!("{}{}", answered_with(path, status), error_message_of(body));
+                Ok(StripeAnswer::Refused(StripeRefusal { status, why }))
+            }
+            Ok(HttpResponse { status, .. }) => Err(StripeError::NoResponse(answered_with(path, status))),
+            Err(error @ HttpClientError::Budget(ResponseBudgetError::Limit { .. })) => {
+                Err(StripeError::TooLarge(cannot_be_asked(path, &error)))
+            }
+            Err(HttpClientError::Budget(busy)) => Err(StripeError::MemoryBusy(busy)),
+            Err(error) => Err(StripeError::NoResponse(cannot_be_asked(path, &error))),
+        }
+    }
+
+    /// Fetches up to `pages_max` pages of a list; `path` must have a query. The permit pays for the objects: hold it as
+    /// long as them. The inner error is a definite refusal.
+    ///
+    /// # Errors
+    /// As [`StripeClient::get_object`]; or the list exceeds the permit's limit.
+    pub(crate) async fn list_objects(
+        &self,
+        path: &str,
+        pages_max: usize,
+        permit: &mut ResponsePermit,
+    ) -> Result<Result<StripeList, StripeRefusal>, StripeError> {
+        let mut fetched = StripeList { at: self.office.now(), has_more: true, objects: Vec::new() };
+        let mut after = String::new();
+        for _ in 0..pages_max {
+            let path = format!("{path}&limit={PAGE_OBJECTS}{after}");
+            let (body, at) = match self.ask((&path, PAGE_BYTES_MAX), permit).await? {
+                StripeAnswer::Object(body, at) => (body, at),
+                StripeAnswer::Refused(denial) => return Ok(Err(denial)),
+            };
+            let unread = |error| {
+                StripeError::NoResponse(format!(
+                    "answered {} with a body that is not a list: {error}",
+                    without_query(&path)
+                ))
+            };
+            let page = offload(body.len(), move || ResponsePage::read(&body)).await.map_err(unread)?;
+            let next = page.next().map(|id| escaped(&id));
+            let is_endless = page.has_more && next.is_none() && !page.objects.is_empty();
+            if fetched.objects.is_empty() {
+                fetched.at = at;
+            }
+            fetched.objects.extend(page.objects);
+            match next {
+                Some(next) => after = format!("&starting_after={next}"),
+                None if is_endless => {
+                    let why = "with a page whose last object has no id";
+                    return Err(StripeError::NoResponse(format!("answered {} {why}", without_query(&path))));
+                }
+                None => {
+                    fetched.has_more = false;
+                    break;
+                }
+            }
+        }
+        Ok(Ok(fetched))
+    }
+}
+
+/// Percent-encodes an id, so that it stays one path segment or query value (RFC 3986 2.1).
+pub(crate) fn escaped(id: &str) -> String {
+    url::form_urlencoded::byte_serialize(id.as_bytes()).collect()
+}
+
+fn without_query(path: &str) -> &str {
+    path.split_once('?').map_or(path, |(path, _)| path)
+}
+
+/// Returns the resource of a path as the processor's permissions name it, e.g. `checkout sessions`.
+fn resource_name(path: &str) -> String {
+    let mut segments = without_query(path).split('/').filter(|segment| !matches!(*segment, "" | "v1"));
+    match (segments.next().unwrap_or_default(), segments.next()) {
+        ("checkout", Some(kind)) => format!("checkout {kind}"),
+        (kind, _) => kind.replace('_', " "),
+    }
+}
+
+fn answered_with(path: &str, status: u16) -> String {
+    format!("answered {} with status {status}", without_query(path))
+}
+
+/// Returns the processor's error message in parentheses; empty if the body has none.
+fn error_message_of(body: Bytes) -> String {
+    let said = ProcessorJson::read(body).ok().and_then(|said| said.text_at("error.message").map(Cow::into_owned));
+    let words: String = said.iter().flat_map(|said| said.chars()).filter(|c| !c.is_control()).take(WORDS_MAX).collect();
+    if words.is_empty() { words } else { format!(" ({words})") }
+}
+
+fn no_json(path: &str) -> String {
+    format!("answered {} with a body that is not JSON", without_query(path))
+}
+
+fn too_long_message(path: &str, bytes_max: usize) -> String {
+    format!("answered {} with more than {bytes_max} bytes", without_query(path))
+}
+
+fn cannot_be_asked(path: &str, error: &HttpClientError) -> String {
+    format!("cannot be queried for {}: {error}", without_query(path))
+}
+
+/// True if `text` is a plausible id: 1 to 255 visible ASCII characters.
+fn is_id(text: &str) -> bool {
+    (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Reads live or test mode from a key's prefix: `rk_live_…`, `sk_test_…`.
+fn livemode_of_key(key: &str) -> Option<bool> {
+    match key.split('_').nth(1) {
+        Some("live") => Some(true),
+        Some("test") => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_tell_whose_money_they_are_about() {
+        assert_eq!(livemode_of_key("rk_live_51abc"), Some(true));
+        assert_eq!(livemode_of_key("sk_test_51abc"), Some(false));
+        assert_eq!(livemode_of_key("secret"), None);
+    }
+
+    #[test]
+    fn what_a_key_may_not_read_is_named() {
+        let named = |path, thing_named| assert_eq!(resource_name(path), thing_named, "{path}");
+        named("/v1/customers/cus_1", "customers");
+        named("/v1/checkout/sessions?limit=100", "checkout sessions");
+        named("/v1/invoice_payments?invoice=in_1", "invoice payments");
+        named("/v1/invoices/in_1/lines?", "invoices");
+        named("/", "");
+    }
+}

@@ -1,0 +1,150 @@
+//! Streaming responses (event stream, exports) outlive the check that authorized them. Their proofs of access are
+//! checked again until the stream ends.
+//!
+//! ```text
+//! streaming response ─► registers its proof (API key or session) ─┐
+//! every second, and after an access change on this node ─► one read for all proofs ─► cancel revoked streams
+//! ```
+//!
+//! One task revalidates the proofs of all streams. It exits when no stream is left.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use store::access::AuthProof;
+use store::engine::ReadError;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::handler::{BodyStream, BodyStreamError};
+use crate::state::AppState;
+
+/// Upper bound on how late a change made on another node takes effect.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Changes on this node within this time are handled by one check.
+const DEBOUNCE: Duration = Duration::from_millis(50);
+/// Proofs read from the store in one request.
+const PROOFS_PER_READ_MAX: usize = 500;
+/// Last comment of an event stream that is cancelled. The client reconnects and receives 401 or 403.
+const END_COMMENT: Bytes = Bytes::from_static(b": ended: the API key or session is no longer valid\n\n");
+
+/// Open streaming responses by registration number.
+#[derive(Debug, Default)]
+pub struct AccessRevalidator(Mutex<StreamRegistry>);
+
+#[derive(Debug, Default)]
+struct StreamRegistry {
+    next: u64,
+    reader_running: bool,
+    streams: HashMap<u64, (AuthProof, CancellationToken)>,
+}
+
+impl AccessRevalidator {
+    fn lock(&self) -> MutexGuard<'_, StreamRegistry> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The proofs of all open streams. Returns `None` and marks the task as stopped if there are none.
+    fn live_proofs(&self) -> Option<Vec<(u64, AuthProof)>> {
+        let mut watched = self.lock();
+        watched.reader_running = !watched.streams.is_empty();
+        watched.reader_running.then(|| watched.streams.iter().map(|(id, (proof, _))| (*id, proof.clone())).collect())
+    }
+
+    fn end_stream(&self, id: u64) {
+        if let Some((_, ended)) = self.lock().streams.get(&id) {
+            ended.cancel();
+        }
+    }
+}
+
+/// Registration of one streaming response; dropping it unregisters.
+struct StreamRegistration {
+    room: Arc<AppState>,
+    id: u64,
+    ended: CancellationToken,
+}
+
+impl Drop for StreamRegistration {
+    fn drop(&mut self) {
+        self.room.revalidator.lock().streams.remove(&self.id);
+    }
+}
+
+impl StreamRegistration {
+    fn new(room: &Arc<AppState>, proof: AuthProof) -> Self {
+        let ended = CancellationToken::new();
+        let mut watched = room.revalidator.lock();
+        let id = watched.next;
+        watched.next += 1;
+        watched.streams.insert(id, (proof, ended.clone()));
+        if !watched.reader_running {
+            watched.reader_running = true;
+            room.tasks.spawn(run_revalidation(Arc::clone(room)));
+        }
+        Self { room: Arc::clone(room), id, ended }
+    }
+}
+
+/// Revalidates all proofs until no stream is left.
+async fn run_revalidation(room: Arc<AppState>) {
+    loop {
+        // Subscribe before reading, so that a change during the read triggers another check.
+        let changed = room.intake.next_access_change();
+        let Some(proofs) = room.revalidator.live_proofs() else { return };
+        if let Err(error) = revalidate_proofs(&room, &proofs).await {
+            tracing::warn!(%error, "cannot revalidate access of open streams; retrying");
+        }
+        tokio::select! {
+            () = changed => tokio::time::sleep(DEBOUNCE).await,
+            () = tokio::time::sleep(RECHECK_INTERVAL) => {}
+            () = room.shutdown.cancelled() => return,
+        }
+    }
+}
+
+async fn revalidate_proofs(room: &AppState, proofs: &[(u64, AuthProof)]) -> Result<(), ReadError> {
+    for chunk in proofs.chunks(PROOFS_PER_READ_MAX) {
+        let chunk_proofs: Vec<AuthProof> = chunk.iter().map(|(_, proof)| proof.clone()).collect();
+        let held =
+            store::access::revalidate_proofs(room.intake.store(), &chunk_proofs, room.intake.clock().now()).await?;
+        for ((id, _), _) in chunk.iter().zip(held).filter(|(_, held)| !held) {
+            room.revalidator.end_stream(*id);
+        }
+    }
+    Ok(())
+}
+
+/// Forwards the response stream until its proof of access is revoked. An event stream then ends with a comment;
+/// any other stream is aborted.
+pub fn revalidate_while_streaming(
+    room: &Arc<AppState>,
+    proof: AuthProof,
+    mut pieces: BodyStream,
+    is_event_stream: bool,
+) -> BodyStream {
+    let ticket = StreamRegistration::new(room, proof);
+    let (send, more) = mpsc::channel(1);
+    room.tasks.spawn(async move {
+        loop {
+            let piece = tokio::select! {
+                biased;
+                () = ticket.ended.cancelled() => break,
+                () = send.closed() => return,
+                piece = pieces.recv() => piece,
+            };
+            let Some(piece) = piece else { return };
+            tokio::select! {
+                biased;
+                () = ticket.ended.cancelled() => break,
+                sent = send.send(piece) => if sent.is_err() { return },
+            }
+        }
+        let last = if is_event_stream { Ok(END_COMMENT) } else { Err(BodyStreamError) };
+        // A client that does not read is closed by the connection's write timeout.
+        let _ = send.send(last).await;
+    });
+    more
+}

@@ -1,0 +1,111 @@
+//! Input of an affiliate operation; its errors are reported only after the program was found.
+//!
+//! ```text
+//! request ─► parse, keep the errors ─► program missing? 404 ─► input invalid? 400 ─► handler
+//! ```
+//!
+//! An account without a program is answered 404 whatever the request contains (completions-affiliate.md 2.1).
+
+use ::affiliate::service::IfMatch;
+use http::header::IF_MATCH;
+use mail::affiliate::program::AffiliateProgram;
+use queue::idempotency::IdempotencyKey;
+use store::access::Tenant;
+
+use super::refusal_problem;
+use crate::handler::{FromRequest, Media, Request, RequestSpec};
+use crate::idempotency;
+use crate::problem::Problem;
+use crate::schema::{self, Schemas};
+use crate::state::AppState;
+
+/// A parsed request. `ONCE`: accepts `Idempotency-Key`. `SEEN`: accepts `If-Match`.
+#[derive(Debug)]
+pub struct ProgramRequest<I, const ONCE: bool, const SEEN: bool> {
+    input: Result<I, Problem>,
+    if_match: Result<Option<IfMatch>, Problem>,
+    claim: Result<Option<IdempotencyKey>, Problem>,
+}
+
+/// Reads or deletes.
+pub type ReadRequest<I> = ProgramRequest<I, false, false>;
+/// Creates; accepts `Idempotency-Key`.
+pub type CreateRequest<I> = ProgramRequest<I, true, false>;
+/// Updates; accepts `If-Match`.
+pub type UpdateRequest<I> = ProgramRequest<I, false, true>;
+/// Performs an action on an existing object; accepts both headers.
+pub type ActionRequest<I> = ProgramRequest<I, true, true>;
+
+/// A valid request of an account that has a program.
+#[derive(Debug)]
+pub struct ResolvedRequest<I> {
+    pub program: AffiliateProgram,
+    pub input: I,
+    /// Version that the object must still have (`If-Match`).
+    pub if_match: Option<IfMatch>,
+    pub claim: Option<IdempotencyKey>,
+}
+
+impl<I, const ONCE: bool, const SEEN: bool> ProgramRequest<I, ONCE, SEEN> {
+    /// Loads the program, which must be set up, then reports errors of the input.
+    ///
+    /// # Errors
+    /// 404 if there is no program or set-up steps are missing; then the error of the input.
+    pub async fn require_set_up_program(self, room: &AppState, tenant: &Tenant) -> Result<ResolvedRequest<I>, Problem> {
+        let program = room.affiliate.require_set_up(tenant.account().id).await;
+        self.validate(program.map_err(|refusal| refusal_problem(room, refusal))?)
+    }
+
+    /// Loads the program in any state, then reports errors of the input.
+    ///
+    /// # Errors
+    /// 404 if there is no program; then the error of the input.
+    pub async fn require_program(self, room: &AppState, tenant: &Tenant) -> Result<ResolvedRequest<I>, Problem> {
+        let program = room.affiliate.get_program(tenant.account().id).await;
+        self.validate(program.map_err(|refusal| refusal_problem(room, refusal))?)
+    }
+
+    fn validate(self, program: AffiliateProgram) -> Result<ResolvedRequest<I>, Problem> {
+        Ok(ResolvedRequest { program, input: self.input?, if_match: self.if_match?, claim: self.claim? })
+    }
+}
+
+impl<I: FromRequest, const ONCE: bool, const SEEN: bool> FromRequest for ProgramRequest<I, ONCE, SEEN> {
+    const BODY_BYTES_MAX: Option<usize> = I::BODY_BYTES_MAX;
+    const MEDIA: Media = I::MEDIA;
+
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let mut takes = I::describe(schemas);
+        takes.parameters.extend(ONCE.then(idempotency::header_parameter));
+        let seen = "The version that the object must still have: the `etag` of a response, or `updated_at` (for a \
+                    link, its partner's). If it has changed since, the request fails with 409 `conflict`";
+        takes.parameters.extend(SEEN.then(|| schema::header_parameter("If-Match", seen)));
+        takes
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let claim = if ONCE {
+            idempotency::parse_claim(&call.headers, || idempotency::request_fingerprint(call).finish())
+        } else {
+            Ok(None)
+        };
+        let seen = if SEEN { parse_if_match(call) } else { Ok(None) };
+        Ok(Self { input: I::read(call), if_match: seen, claim })
+    }
+}
+
+/// Parses `If-Match`. `*` matches any version (RFC 9110 13.1.1).
+fn parse_if_match(call: &Request) -> Result<Option<IfMatch>, Problem> {
+    let values: Vec<_> = call.headers.get_all(IF_MATCH).iter().map(|value| value.to_str()).collect();
+    if values.is_empty() {
+        return Ok(None);
+    }
+    // Repeated headers form one list (RFC 9110 5.3).
+    let text = values.into_iter().collect::<Result<Vec<_>, _>>().ok().map(|values| values.join(","));
+    if text.as_ref().is_some_and(|text| text.trim() == "*") {
+        return Ok(None);
+    }
+    let seen = text.and_then(|text| IfMatch::read(&text));
+    let refused = || Problem::field("If-Match", "must be one or more `etag` values, or times as in `updated_at`");
+    seen.map(Some).ok_or_else(refused)
+}

@@ -1,0 +1,175 @@
+//! `POST /affiliate/signups` and `/affiliate/identify`: a page reports the email address of a referred visitor.
+//!
+//! The response and its delay are always the same: they do not reveal whether an address, a visit or a key exists. The
+//! report is applied after the response.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{HeaderName, HeaderValue};
+use mail::address::Address;
+use mail::affiliate::program::AffiliateProgram;
+use mail::id::VisitId;
+use serde_json::{Value, json};
+
+use super::{BrowserClient, REPORT_BYTES_MAX, ReportReader, TEXT_CHARS_MAX, truncated_text_schema};
+use crate::handler::{FromRequest, IntoResponse, Media, Request, RequestSpec, Response};
+use crate::problem::Problem;
+use crate::schema::{self, Schemas};
+use crate::state::AppState;
+use ::affiliate::error::AffiliateError;
+
+/// Fixed delay of the response. On a healthy disk the report is applied by then.
+const RESPONSE_DELAY: Duration = Duration::from_millis(200);
+
+/// A report about a referred visitor.
+#[derive(Debug)]
+pub struct ReportPerson {
+    caller: BrowserClient,
+    key: String,
+    visit: Option<VisitId>,
+    email: Option<Address>,
+}
+
+impl FromRequest for ReportPerson {
+    const BODY_BYTES_MAX: Option<usize> = Some(REPORT_BYTES_MAX);
+    const MEDIA: Media = Media::Any;
+
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("TellAffiliatePerson", |_| {
+            let fields = [
+                ("key", schema::string("The program's publishable key (`pk_…`)")),
+                ("referral", schema::string("The visit (`vis_…`)")),
+                ("email", schema::string("The visitor's email address")),
+                ("visitor", truncated_text_schema("The cookie `stx_vid`")),
+            ];
+            let mut person =
+                schema::object_with("A referred visitor; missing or invalid fields are not reported", &[], fields);
+            // Every body is answered alike, so the schema rejects nothing.
+            loosen_schema(&mut person);
+            person["examples"] = json!([{
+                "key": "pk_5f1d2c3b4a5968778695a4b3c2d1e0f0", "referral": "vis_01K9ZQ4Y8M3T5V7W2X6B0C1D9E",
+                "email": "grace@example.net", "visitor": "5f1d2c3b4a5968778695a4b3c2d1e0f0",
+            }]);
+            person
+        });
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let names = names!("key", "referral", "email", "visitor");
+        let nothing = Self { caller: BrowserClient::from_request(call), key: String::new(), visit: None, email: None };
+        // An unreadable body is answered like any other.
+        let Ok(mut report) = ReportReader::from_request(call, &names) else { return Ok(nothing) };
+        let (visit, email) = (report.read_text("referral", TEXT_CHARS_MAX), report.read_text("email", TEXT_CHARS_MAX));
+        let key = report.read_text("key", TEXT_CHARS_MAX);
+        let person = Self { key, visit: visit.parse().ok(), email: email.trim().parse().ok(), ..nothing };
+        Ok(person)
+    }
+}
+
+/// Removes all constraints from a schema and keeps its descriptions.
+fn loosen_schema(schema: &mut Value) {
+    let properties = schema["properties"].as_object_mut().map(std::mem::take);
+    let named = properties.into_iter().flatten().map(|(name, field)| {
+        let about = field["description"].clone();
+        (name, json!({"description": about}))
+    });
+    let properties: Value = named.collect();
+    *schema = json!({"description": schema["description"], "properties": properties});
+}
+
+/// The report was received.
+#[derive(Debug)]
+pub struct ReportAccepted(Vec<(HeaderName, HeaderValue)>);
+
+impl IntoResponse for ReportAccepted {
+    const STATUS: StatusCode = StatusCode::ACCEPTED;
+
+    fn describe(_: &mut Schemas) -> Value {
+        let ok = json!({"type": "boolean", "const": true});
+        schema::object("The report was received; its result is not reported", [("ok", ok)])
+    }
+
+    fn into_body(self) -> Result<Bytes, Problem> {
+        Ok(Bytes::from_static(b"{\"ok\":true}"))
+    }
+
+    fn into_response(self) -> Result<Response, Problem> {
+        let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
+        let (status, body) = (Self::STATUS, Bytes::from_static(b"{\"ok\":true}"));
+        Ok(Response { status, media_type, headers: self.0, body, stream: None })
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum PersonReportKind {
+    SignUp,
+    Identify,
+}
+
+/// `POST /affiliate/signups`.
+///
+/// # Errors
+/// Too many reports are in progress.
+pub async fn report_sign_up(room: Arc<AppState>, person: ReportPerson) -> Result<ReportAccepted, Problem> {
+    accept_report(room, person, PersonReportKind::SignUp).await
+}
+
+/// `POST /affiliate/identify`.
+///
+/// # Errors
+/// As [`report_sign_up`].
+pub async fn report_identity(room: Arc<AppState>, person: ReportPerson) -> Result<ReportAccepted, Problem> {
+    accept_report(room, person, PersonReportKind::Identify).await
+}
+
+async fn accept_report(
+    room: Arc<AppState>,
+    person: ReportPerson,
+    kind: PersonReportKind,
+) -> Result<ReportAccepted, Problem> {
+    let answer = tokio::time::sleep(RESPONSE_DELAY);
+    let place = Arc::clone(&room.signup_report_permits).try_acquire_owned().map_err(|_| Problem::busy())?;
+    let found = room.affiliate.find_program_by_key(&person.key).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "cannot look up the program of a sign-up report");
+        None
+    });
+    let found = found.filter(|program| person.caller.is_from_program_page(program));
+    let headers = person.caller.cors_headers(found.is_some());
+    if let Some(program) = found {
+        let behind = Arc::clone(&room);
+        room.tasks.spawn(async move {
+            if let Err(error) = apply_report(&behind, &program, &person, kind).await {
+                tracing::warn!(%error, ?kind, "cannot store a visitor report");
+            }
+            drop(place);
+        });
+    }
+    answer.await;
+    Ok(ReportAccepted(headers))
+}
+
+async fn apply_report(
+    room: &AppState,
+    program: &AffiliateProgram,
+    person: &ReportPerson,
+    kind: PersonReportKind,
+) -> Result<(), AffiliateError> {
+    let now = room.intake.clock().now();
+    let (Some(visit), Some(email)) = (person.visit, &person.email) else { return Ok(()) };
+    let is_often = room.click_limits.check_address(person.caller.client_ip, now).is_err()
+        || room.click_limits.check_site(program.account, now).is_err();
+    if is_often || person.caller.is_bot() {
+        return Ok(());
+    }
+    let (ledger, target): (_, (_, VisitId)) = (room.affiliate.ledger(), (program.account, visit));
+    let from: Option<IpAddr> = person.caller.client_ip;
+    match kind {
+        PersonReportKind::SignUp => ledger.sign_up(target, email, from).await.map(drop),
+        PersonReportKind::Identify => ledger.identify(target, email).await,
+    }
+}

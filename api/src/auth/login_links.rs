@@ -1,0 +1,201 @@
+//! Email of the service to its users: sign-in links, invitations and security notices.
+//!
+//! It is sent from the domain of `[service] sandbox_sender`, by the account that owns this domain, so it is signed and
+//! delivered like any other email. The account must have production access. The sandbox sender's own address is not
+//! used: it can reach only an account's owner.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mail::account::Account;
+use mail::address::Address;
+use mail::system_email::SystemEmail;
+use mail::user::{SignInLink, SignInLinkToken, User, UserRole};
+use queue::system_mailer::{self, SystemMailer, SystemMailerError};
+use store::engine::Batch;
+
+use crate::problem::{ErrorCode, Problem};
+use crate::state::AppState;
+
+/// Lifetime of a requested link.
+const REQUESTED_LINK_TTL: Duration = Duration::from_secs(15 * 60);
+/// Lifetime of an invitation's link.
+const INVITATION_LINK_TTL: Duration = Duration::from_secs(3 * 24 * 3600);
+/// Local part of the sender; the second one is used if the first is the sandbox sender's.
+const LOCAL_PARTS: [&str; 2] = ["no-reply", "sign-in"];
+const RETRY_AFTER_S: u32 = 3_600;
+/// Maximum number of owners that are notified about an account.
+const NOTIFIED_OWNERS_MAX: usize = 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkPurpose {
+    SignIn,
+    Invitation,
+}
+
+/// The sender address of the service's own email.
+///
+/// # Errors
+/// 503: the operator has not configured `sandbox_sender`.
+pub fn sender_address(room: &AppState) -> Result<Address, Problem> {
+    let Some(sandbox) = &room.options.sandbox_sender else {
+        let text = "Sign-in links cannot be mailed: this service has no sender address \
+                    (`sandbox_sender` in [service]); sign in with a password";
+        return Err(Problem::unavailable(text, RETRY_AFTER_S));
+    };
+    system_mailer::sibling_address(sandbox, LOCAL_PARTS)
+        .ok_or_else(|| Problem::internal("`sandbox_sender` is not a usable sender address"))
+}
+
+/// Creates a sign-in link and mails it.
+///
+/// # Errors
+/// The service cannot send email, or the store is unavailable.
+pub async fn send_link(room: &Arc<AppState>, user: &User, why: LinkPurpose) -> Result<(), Problem> {
+    let (intake, mailer) = (&room.intake, system_mailer(room).await?);
+    let store = intake.store();
+    let holds = match why {
+        LinkPurpose::SignIn => REQUESTED_LINK_TTL,
+        LinkPurpose::Invitation => INVITATION_LINK_TTL,
+    };
+    let expires_at = intake.clock().now().checked_add(holds).map_err(Problem::internal)?;
+    let token = SignInLinkToken::new(expires_at, intake.entropy().secret());
+    let link = SignInLink::new(user, &token);
+    let mut batch = Batch::progress();
+    store::sign_in_link::create(&mut batch, &token, &link);
+    store.commit(batch).await.map_err(Problem::outage)?;
+    let url = format!("{}/auth/link/{}", room.options.base_url, token.text());
+    let account = store::account::get(store, user.account).await?;
+    let account = account.ok_or_else(|| Problem::not_found("account"))?;
+    let (subject, text) = link_text(why, &url, &account.email);
+    let email = SystemEmail::new(user.email.clone(), subject, text);
+    mailer.send(intake, email).await.map_err(|refusal| unavailable_problem(&refusal))
+}
+
+/// Notifies the user by email, after the response, that their password was changed. An attacker who changed it does not
+/// read this mailbox.
+pub fn notify_password_changed(room: &Arc<AppState>, user: &User) {
+    let (behind, to) = (Arc::clone(room), user.email.clone());
+    room.tasks.spawn(async move {
+        let text = format!(
+            "The password of {to} at {} was changed, and all other sessions were ended.\n\n\
+             If this was not you: request a sign-in link for this address, sign in with it, and set a new password \
+             within 15 minutes. That ends all other sessions. Then review your API keys and SMTP credentials.\n",
+            behind.options.base_url,
+        );
+        send_notice(&behind, SystemEmail::new(to, "Your password was changed", text)).await;
+    });
+}
+
+/// Access to an account that outlives the session that created it.
+#[derive(Debug)]
+pub enum AccessGrant {
+    /// A new credential: its noun and id.
+    Credential(&'static str, String),
+    /// A new secret of a credential: its noun and id.
+    Secret(&'static str, String),
+    /// A user who became an owner or was invited as one.
+    Owner(User),
+}
+
+impl AccessGrant {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Credential(..) => "credential",
+            Self::Secret(..) => "secret",
+            Self::Owner(_) => "owner",
+        }
+    }
+
+    /// The subject and the first sentence of the notice.
+    fn notice_text(&self, account: &Address) -> (String, String) {
+        match self {
+            Self::Credential(noun, id) => {
+                (format!("An {noun} was created"), format!("An {noun} ({id}) was created for the account of {account}"))
+            }
+            Self::Secret(noun, id) => (
+                format!("An {noun} has a new secret"),
+                format!("A new secret was created for an {noun} ({id}) of the account of {account}"),
+            ),
+            Self::Owner(User { email, invited, .. }) => {
+                let became = if *invited { "was invited to be an owner" } else { "was made an owner" };
+                (format!("A user {became}"), format!("{email} {became} of the account of {account}"))
+            }
+        }
+    }
+}
+
+/// Notifies the account's owners by email, after the response, of new access. Rate-limited per account and kind: five
+/// in a row, then one an hour.
+pub fn notify_access_granted(room: &Arc<AppState>, account: &Account, way: AccessGrant) {
+    if sender_address(room).is_err()
+        || room.sign_in_limiter.count_notice(account.id, way.kind(), room.intake.clock().now()).is_err()
+    {
+        return;
+    }
+    let (behind, account) = (Arc::clone(room), account.clone());
+    room.tasks.spawn(async move {
+        let (subject, sentence) = way.notice_text(&account.email);
+        let text = format!(
+            "{sentence} at {}.\n\n\
+             If you do not recognize this: delete the credential or remove the user, review all API keys, SMTP \
+             credentials and users of the account, and change your password, which ends your other sessions.\n",
+            behind.options.base_url,
+        );
+        let users = match store::user::list(behind.intake.store(), account.id).await {
+            Ok(users) => users,
+            Err(error) => return tracing::warn!(%error, "cannot read the owners to notify of new account access"),
+        };
+        let owners = users.into_iter().filter(|user| user.role == UserRole::Owner && !user.invited);
+        let mut recipients: Vec<Address> = owners.take(NOTIFIED_OWNERS_MAX).map(|owner| owner.email).collect();
+        if recipients.is_empty() {
+            // Nobody has signed in to the account yet.
+            recipients.push(account.email);
+        }
+        for owner in recipients {
+            send_notice(&behind, SystemEmail::new(owner, subject.clone(), text.clone())).await;
+        }
+    });
+}
+
+/// Mails a notice; failures are only logged.
+async fn send_notice(room: &AppState, email: SystemEmail) {
+    let sending = async {
+        system_mailer(room).await?.send(&room.intake, email).await.map_err(|refusal| unavailable_problem(&refusal))
+    };
+    if let Err(problem) = sending.await {
+        tracing::warn!(code = problem.code().word, "cannot mail a security notice");
+    }
+}
+
+fn unavailable_problem(cause: &dyn std::fmt::Display) -> Problem {
+    tracing::warn!(%cause, "cannot send service email: the account that owns sandbox_sender's domain cannot send");
+    Problem::new(ErrorCode::SERVICE_UNAVAILABLE, "Sign-in links cannot be mailed at the moment; retry later")
+}
+
+async fn system_mailer(room: &AppState) -> Result<SystemMailer, Problem> {
+    SystemMailer::for_service(&room.intake, sender_address(room)?).await.map_err(|error| match error {
+        SystemMailerError::Read(error) => error.into(),
+        error => unavailable_problem(&error),
+    })
+}
+
+fn link_text(why: LinkPurpose, url: &str, account: &Address) -> (&'static str, String) {
+    match why {
+        LinkPurpose::SignIn => (
+            "Your sign-in link",
+            format!(
+                "Sign in with this link. It works once, within 15 minutes:\n\n{url}\n\n\
+                 If you did not request it, ignore this email: nobody can sign in without the link.\n"
+            ),
+        ),
+        LinkPurpose::Invitation => (
+            "You have been invited",
+            format!(
+                "You have been invited to the account of {account}. Accept and sign in with this link. It works \
+                 once, within 3 days:\n\n{url}\n\n\
+                 If you do not know the sender, ignore this email: nothing happens without the link.\n"
+            ),
+        ),
+    }
+}

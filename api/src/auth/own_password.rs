@@ -1,0 +1,121 @@
+//! `POST /auth/password`: sets the user's own password.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use queue::users::UserService;
+use serde::Serialize;
+use serde_json::{Value, json};
+use store::access::SignedInUser;
+
+use super::{PASSWORD, login_links, password_hashing, read_password, user_error_problem};
+use crate::fields::{FieldDiagnostics, FieldNames};
+use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::problem::{ErrorCode, Problem};
+use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
+
+const CURRENT_PASSWORD: &str = "current_password";
+
+/// Body of `POST /auth/password`.
+pub struct SetPassword {
+    current: Option<String>,
+    password: String,
+    from: Option<IpAddr>,
+}
+
+impl FromRequest for SetPassword {
+    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let password = json!({
+            "type": "string", "minLength": password_hashing::CHARS_MIN, "maxLength": password_hashing::BYTES_MAX,
+            "description": "The new password",
+        });
+        let body = schema::object_with(
+            "A new password",
+            &[PASSWORD],
+            [(CURRENT_PASSWORD, schema::string("The current password, if one is set")), (PASSWORD, password)],
+        );
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames {
+            known: &[(PASSWORD, PASSWORD), ("new_password", PASSWORD), (CURRENT_PASSWORD, CURRENT_PASSWORD)],
+            foreign: &[],
+        };
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
+        let current = read_password(&given, CURRENT_PASSWORD, &mut notes);
+        let new = read_password(&given, PASSWORD, &mut notes);
+        if !given.is_present_or_misnamed(PASSWORD) {
+            notes.errors.add(PASSWORD, "is required");
+        }
+        if new.as_ref().is_some_and(|new| new.chars().count() < password_hashing::CHARS_MIN) {
+            notes.errors.add(PASSWORD, format!("is shorter than {} characters", password_hashing::CHARS_MIN));
+        }
+        match new {
+            Some(password) if notes.errors.is_empty() => Ok(Self { current, password, from: call.client_ip }),
+            _ => Err(notes.errors.into()),
+        }
+    }
+}
+
+/// The number of sessions that the change ended.
+#[derive(Debug, Serialize)]
+pub struct SetPasswordResponse {
+    ok: bool,
+    sessions_ended: usize,
+}
+
+impl ToSchema for SetPasswordResponse {
+    fn schema(schemas: &mut Schemas) -> Value {
+        schemas.component("PasswordSet", |_| {
+            schema::object(
+                "The password was set",
+                [
+                    ("ok", json!({"type": "boolean", "const": true})),
+                    ("sessions_ended", schema::count("Number of other sessions of the user that were ended")),
+                ],
+            )
+        })
+    }
+}
+
+/// `POST /auth/password`: sets the user's password, ends their other sessions and notifies them by email. The current
+/// password is not required within 15 minutes of signing in by a mailed link.
+///
+/// # Errors
+/// 403 when the current password is wrong; 429 after too many attempts.
+pub async fn set_password(
+    room: Arc<AppState>,
+    who: SignedInUser,
+    request: SetPassword,
+) -> Result<SetPasswordResponse, Problem> {
+    let SetPassword { current, password, from } = request;
+    let user = who.user();
+    let is_by_link = who.session().has_fresh_sign_in_link(room.intake.clock().now());
+    if user.password.is_some() && !is_by_link {
+        let email = user.email.to_string();
+        let tried = room.sign_in_limiter.try_password(from, &email, room.intake.clock().now())?;
+        match room.password_hasher.verify(current.unwrap_or_default(), user.password.clone()).await {
+            Ok(true) => tried.succeed(),
+            Ok(false) => {
+                let text = "`current_password` is wrong. If you have forgotten it, sign in by a mailed link and set a \
+                            new password within 15 minutes";
+                return Err(Problem::new(ErrorCode::FORBIDDEN, text));
+            }
+            Err(problem) => {
+                tried.discard();
+                return Err(problem);
+            }
+        }
+    }
+    let salt = room.intake.entropy().u128().to_ne_bytes();
+    let hash = room.password_hasher.hash(password, salt).await?;
+    let people = UserService::from_intake(&room.intake);
+    let sessions_ended = people.set_password(user, hash, who.session().id).await.map_err(user_error_problem)?;
+    login_links::notify_password_changed(&room, user);
+    Ok(SetPasswordResponse { ok: true, sessions_ended })
+}

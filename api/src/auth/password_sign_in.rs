@@ -1,0 +1,112 @@
+//! `POST /auth/sign-in`: signing in by password.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use mail::address::Address;
+use mail::user::{SessionStart, SignInMethod, User};
+use queue::users::UserService;
+use store::engine::Batch;
+
+use super::view::{SessionResponse, SessionView, WithSessionCookie};
+use super::{EMAIL, PASSWORD, cookie, login_log, read_email, read_password, user_agent, user_error_problem};
+use crate::fields::{FieldDiagnostics, FieldNames};
+use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::problem::{ErrorCode, Problem};
+use crate::schema::{self, Schemas};
+use crate::state::AppState;
+
+/// Body of `POST /auth/sign-in`.
+pub struct PasswordSignIn {
+    email: Address,
+    password: String,
+    client_ip: Option<IpAddr>,
+    user_agent: Option<String>,
+}
+
+impl FromRequest for PasswordSignIn {
+    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let body = schema::object(
+            "The user who signs in",
+            [
+                ("email", schema::string("The user's email address")),
+                ("password", schema::string("The user's password")),
+            ],
+        );
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames { known: &[(EMAIL, EMAIL), (PASSWORD, PASSWORD)], foreign: &[] };
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
+        let email = read_email(&given, &mut notes);
+        let password = read_password(&given, PASSWORD, &mut notes);
+        if !given.is_present_or_misnamed(PASSWORD) {
+            notes.errors.add(PASSWORD, "is required");
+        }
+        match (email, password) {
+            (Some(email), Some(password)) if notes.errors.is_empty() => {
+                Ok(Self { email, password, client_ip: call.client_ip, user_agent: user_agent(call) })
+            }
+            _ => Err(notes.errors.into()),
+        }
+    }
+}
+
+/// `POST /auth/sign-in`.
+///
+/// # Errors
+/// 401 for a wrong address or password alike; 429 after too many attempts; 503 when too many sign in at once.
+pub async fn sign_in(
+    room: Arc<AppState>,
+    request: PasswordSignIn,
+) -> Result<WithSessionCookie<SessionResponse>, Problem> {
+    let PasswordSignIn { email, password, client_ip: from, user_agent } = request;
+    let text = email.to_string();
+    let now = room.intake.clock().now();
+    let tried = room.sign_in_limiter.try_password(from, &text, now)?;
+    let people = UserService::from_intake(&room.intake);
+    let user = match verify_credentials(&room, &people, (&email, password)).await {
+        Ok(user) => user,
+        Err(problem) => {
+            tried.discard();
+            return Err(problem);
+        }
+    };
+    let Some(user) = user else {
+        login_log::wrong_password(from, &text);
+        return Err(Problem::new(ErrorCode::UNAUTHORIZED, "The email address or the password is wrong"));
+    };
+    tried.succeed();
+    room.sign_in_limiter.remember_user_network(from, &text, now);
+    let start = SessionStart::new(SignInMethod::Password, from, user_agent.as_deref());
+    begin_session(&people, &user, start, Batch::progress()).await
+}
+
+/// Returns the address's user if the password is correct.
+async fn verify_credentials(
+    room: &AppState,
+    people: &UserService,
+    (email, password): (&Address, String),
+) -> Result<Option<User>, Problem> {
+    let user = people.by_email(email).await.map_err(user_error_problem)?;
+    let hash = user.as_ref().and_then(|user| user.password.clone());
+    let right = room.password_hasher.verify(password, hash).await?;
+    Ok(user.filter(|_| right))
+}
+
+/// Starts a session and commits `batch` with it.
+pub(super) async fn begin_session(
+    people: &UserService,
+    user: &User,
+    start: SessionStart,
+    batch: Batch,
+) -> Result<WithSessionCookie<SessionResponse>, Problem> {
+    let started = people.begin_session(user, start, batch).await;
+    let (token, session) = started.map_err(user_error_problem)?;
+    let reply = SessionResponse { session: SessionView::from_session(&session, user, &token) };
+    Ok(WithSessionCookie { reply, cookie: cookie::set_cookie(&token) })
+}

@@ -1,0 +1,115 @@
+//! The response to a batch: one entry per email, in order; and which of them may be retried.
+
+use bytes::Bytes;
+use mail::email::EmailStatus;
+use mail::id::EmailId;
+use mail::idempotency::{IdempotentResult, PartialResult};
+use queue::intake::SubmitReceipt;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::emails::send::SendResponse;
+use crate::idempotency::stored_outcome;
+use crate::problem::Problem;
+use crate::schema::{self, Schemas, ToSchema};
+
+/// The result of one email of a batch.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BatchEntry {
+    index: usize,
+    id: Option<EmailId>,
+    status: EmailStatus,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+    /// The entry was replayed for the email's own idempotency key.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    replayed: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<Value>,
+}
+
+impl BatchEntry {
+    /// Entry of an accepted email.
+    pub(super) fn from_accepted(index: usize, accepted: &SubmitReceipt, warnings: &[String]) -> Self {
+        let SendResponse { id, status, warnings } = SendResponse::from_accepted(accepted, warnings);
+        Self { index, id: Some(id), status, warnings, replayed: false, error: None }
+    }
+
+    /// Entry of an email whose own idempotency key was completed before.
+    pub(super) fn from_stored(index: usize, answer: &Bytes) -> Result<Self, Problem> {
+        let SendResponse { id, status, warnings } = serde_json::from_slice(answer).map_err(Problem::internal)?;
+        Ok(Self { index, id: Some(id), status, warnings, replayed: true, error: None })
+    }
+
+    fn from_problem(index: usize, problem: &Problem) -> Self {
+        let (status, error) = (EmailStatus::Failed, Some(problem.batch_entry_error()));
+        Self { index, id: None, status, warnings: Vec::new(), replayed: false, error }
+    }
+}
+
+/// The response to `POST /emails/batch`: one entry per email, in order.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct BatchResponse {
+    data: Vec<BatchEntry>,
+}
+
+impl BatchResponse {
+    /// Renders the results.
+    pub(super) fn from_results(results: &[Result<BatchEntry, Problem>]) -> Self {
+        let entry = |(index, one): (usize, &Result<BatchEntry, Problem>)| match one {
+            Ok(entry) => entry.clone(),
+            Err(problem) => BatchEntry::from_problem(index, problem),
+        };
+        Self { data: results.iter().enumerate().map(entry).collect() }
+    }
+
+    /// The final entries of a partly completed batch, by index; `None` for emails that are to be retried.
+    pub(super) fn settled_entries(before: &PartialResult) -> Result<Vec<Option<BatchEntry>>, Problem> {
+        let Self { data } = serde_json::from_str(&before.answer).map_err(Problem::internal)?;
+        let is_open = |entry: &BatchEntry| before.open.iter().any(|n| usize::from(*n) == entry.index);
+        Ok(data.into_iter().map(|entry| Some(entry).filter(|entry| !is_open(entry))).collect())
+    }
+}
+
+/// The result to store under the batch's key. Emails with a transient error remain open for a retry.
+pub(super) fn batch_outcome(results: &[Result<BatchEntry, Problem>]) -> IdempotentResult {
+    let passing = |(index, one): (usize, &Result<BatchEntry, Problem>)| {
+        one.as_ref().is_err_and(Problem::is_transient).then(|| u16::try_from(index).ok()).flatten()
+    };
+    let open: Vec<u16> = results.iter().enumerate().filter_map(passing).collect();
+    match stored_outcome(&BatchResponse::from_results(results)) {
+        IdempotentResult::Done(answer) if !open.is_empty() => IdempotentResult::Partly(PartialResult { answer, open }),
+        outcome => outcome,
+    }
+}
+
+impl ToSchema for BatchResponse {
+    fn schema(schemas: &mut Schemas) -> Value {
+        schemas.component("BatchSent", |_| {
+            let error = schema::object_with(
+                "The error, if the email was not accepted",
+                &["message", "code"],
+                [
+                    ("message", schema::string("The message for humans")),
+                    ("code", schema::string("The error code, as in responses to single emails")),
+                    ("details", json!({"type": "object", "description": "Details of the error"})),
+                    ("upgrade_url", schema::string("The page to upgrade the account")),
+                ],
+            );
+            let mut entry = schema::object_with(
+                "The result of one email",
+                &["index", "id", "status"],
+                [
+                    ("index", json!({"type": "integer", "description": "The position in the batch, from 0"})),
+                    ("id", json!({"type": ["string", "null"], "description": "The email's id (`msg_…`)"})),
+                    ("status", schema::string_enum(&["sent", "scheduled", "failed"], "Whether it was accepted")),
+                    ("warnings", schema::list(json!({"type": "string"}), "Warnings, for example about ignored fields")),
+                    ("replayed", schema::boolean("Whether the email was sent before with its own `idempotency_key`")),
+                    ("error", error),
+                ],
+            );
+            entry["examples"] = json!([{"index": 0, "id": "msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E", "status": "sent"}]);
+            schema::object("The results of a batch", [("data", schema::list(entry, "One entry per email, in order"))])
+        })
+    }
+}

@@ -1,0 +1,188 @@
+//! Sends a batch: submits all valid emails in one commit, together with the responses stored under their keys.
+//!
+//! ```text
+//! batch key ─► completed? replay; partly completed? final entries are kept
+//! each open item ─► own key: sent before? ─► template ─► draft ─┐
+//! drafts ─► intake ─[ emails + response per key + batch response ]─► entries ◄─ earlier errors
+//! ```
+//!
+//! An email with a transient error (429, 503) remains open under the batch's key. Repeating the batch with the same key
+//! submits only the open emails and responds for all of them.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use mail::draft::Draft;
+use mail::idempotency::{IdempotencyScope, IdempotentResult};
+use queue::idempotency::{IdempotencyGuard, InProgressHold};
+use queue::intake::SubmitReceipt;
+use queue::submit_error::SubmitError;
+use store::access::Tenant;
+use store::engine::Batch;
+
+use super::BatchRequest;
+use super::response::{BatchEntry, BatchResponse, batch_outcome};
+use crate::emails::send::{SendRequest, SendResponse};
+use crate::idempotency::{self, IdempotentResponse, RequestDecision, finish, store_unconfirmed, stored_outcome};
+use crate::problem::Problem;
+use crate::state::AppState;
+
+/// An email of the batch before the intake's result.
+enum BatchItem {
+    /// The result is known without the intake: an error or a replay.
+    Settled(Result<BatchEntry, Problem>),
+    /// Submitted to the intake, with its warnings and the guard of its own key.
+    Submitted(Vec<String>, Option<Box<IdempotencyGuard>>),
+}
+
+/// A batch in progress.
+struct BatchSubmission<'a> {
+    room: &'a AppState,
+    strict: bool,
+    slot: Option<Box<IdempotencyGuard>>,
+    items: Vec<BatchItem>,
+    now: Timestamp,
+}
+
+type SubmitResults = [Result<SubmitReceipt, SubmitError>];
+
+impl BatchSubmission<'_> {
+    /// The entries. Emails that the intake did not process because another one failed have none.
+    fn entries(&self, outcomes: &SubmitResults) -> Vec<Result<BatchEntry, Problem>> {
+        let mut outcomes = outcomes.iter();
+        let entry = |(index, item): (usize, &BatchItem)| match item {
+            BatchItem::Settled(result) => Some(result.clone()),
+            BatchItem::Submitted(warnings, _) => outcomes.next().map(|outcome| match outcome {
+                Ok(accepted) => Ok(BatchEntry::from_accepted(index, accepted, warnings)),
+                Err(refusal) => Err(Problem::from_refusal(refusal.clone(), self.room.upgrade_url())),
+            }),
+        };
+        self.items.iter().enumerate().filter_map(entry).collect()
+    }
+
+    /// In strict mode, one problem with the errors of all emails; `None` if no email has failed.
+    fn strict_refusal(&self, outcomes: &SubmitResults) -> Option<Problem> {
+        let mut outcomes = outcomes.iter();
+        let problem = |(index, item): (usize, &BatchItem)| match item {
+            BatchItem::Settled(result) => Some((index, result.clone().err()?)),
+            BatchItem::Submitted(..) => {
+                let refusal = outcomes.next()?.clone().err()?;
+                Some((index, Problem::from_refusal(refusal, self.room.upgrade_url())))
+            }
+        };
+        let problems: Vec<_> = self.items.iter().enumerate().filter_map(problem).collect();
+        (self.strict && !problems.is_empty()).then(|| Problem::from_batch(&problems))
+    }
+
+    /// Adds the responses to the commit, under the batch's key and the emails' keys.
+    fn store_outcomes(&self, outcomes: &SubmitResults, batch: &mut Batch) {
+        let handed_in = self.items.iter().filter_map(|item| match item {
+            BatchItem::Submitted(warnings, guard) => Some((warnings, guard)),
+            BatchItem::Settled(_) => None,
+        });
+        for ((warnings, guard), outcome) in handed_in.zip(outcomes) {
+            let stored = match outcome {
+                Ok(accepted) => stored_outcome(&SendResponse::from_accepted(accepted, warnings)),
+                Err(SubmitError::Unconfirmed { id }) => IdempotentResult::Unconfirmed(*id),
+                Err(_) => continue,
+            };
+            if let Some(guard) = guard {
+                guard.record_outcome(batch, stored, self.now);
+            }
+        }
+        let Some(guard) = &self.slot else { return };
+        let stored = match first_unconfirmed(outcomes) {
+            // In strict mode the response reports only the unconfirmed email.
+            Some(id) if self.strict => IdempotentResult::Unconfirmed(id),
+            _ => batch_outcome(&self.entries(outcomes)),
+        };
+        guard.record_outcome(batch, stored, self.now);
+    }
+
+    /// The in-progress marks of all keys of the batch.
+    fn held_keys(&self) -> Vec<InProgressHold> {
+        let of_items = self.items.iter().filter_map(|item| match item {
+            BatchItem::Submitted(_, guard) => guard.as_ref(),
+            BatchItem::Settled(_) => None,
+        });
+        of_items.chain(&self.slot).map(|guard| guard.hold_key()).collect()
+    }
+}
+
+/// The first email whose commit could not be confirmed.
+fn first_unconfirmed(outcomes: &SubmitResults) -> Option<mail::id::EmailId> {
+    outcomes.iter().find_map(|outcome| match outcome {
+        Err(SubmitError::Unconfirmed { id }) => Some(*id),
+        _ => None,
+    })
+}
+
+/// Prepares one email; returns its draft if it is to be submitted.
+async fn prepare_item(
+    room: &AppState,
+    tenant: &Tenant,
+    (index, item): (usize, Result<SendRequest, Problem>),
+) -> (BatchItem, Option<Draft>) {
+    let prepared = async {
+        let SendRequest { email, mut warnings, claim } = item?;
+        let guard = match idempotency::begin(room, tenant, IdempotencyScope::SendItem, claim).await? {
+            RequestDecision::Replay(answer) => {
+                return BatchEntry::from_stored(index, &answer).map(|entry| (BatchItem::Settled(Ok(entry)), None));
+            }
+            RequestDecision::Proceed(guard) => guard,
+        };
+        let draft = email.into_draft(room, tenant, &mut warnings).await?;
+        Ok((BatchItem::Submitted(warnings, guard), Some(draft)))
+    };
+    prepared.await.unwrap_or_else(|problem| (BatchItem::Settled(Err(problem)), None))
+}
+
+/// `POST /emails/batch`.
+///
+/// # Errors
+/// Errors of the whole request; errors of single emails are in their entries.
+pub async fn send_batch(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    request: BatchRequest,
+) -> Result<IdempotentResponse<BatchResponse>, Problem> {
+    let BatchRequest { items, strict, claim } = request;
+    let guard = match idempotency::begin(&room, &tenant, IdempotencyScope::SendBatch, claim).await? {
+        RequestDecision::Replay(body) => return Ok(IdempotentResponse::replay(body)),
+        RequestDecision::Proceed(guard) => guard,
+    };
+    let mut settled = match guard.as_ref().and_then(|guard| guard.partial_outcome()) {
+        Some(before) => BatchResponse::settled_entries(before)?.into_iter(),
+        None => Vec::new().into_iter(),
+    };
+    let (mut prepared, mut drafts) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
+    for item in items.into_iter().enumerate() {
+        let (batch_item, draft) = match settled.next().flatten() {
+            Some(entry) => (BatchItem::Settled(Ok(entry)), None),
+            None => prepare_item(&room, &tenant, item).await,
+        };
+        prepared.push(batch_item);
+        drafts.extend(draft);
+    }
+    let run = BatchSubmission { room: &room, strict, slot: guard, items: prepared, now: room.intake.clock().now() };
+    if let Some(problem) = run.strict_refusal(&[]) {
+        return Err(problem);
+    }
+    let extend_commit = |outcomes: &SubmitResults, batch: &mut Batch| run.store_outcomes(outcomes, batch);
+    let result = room.intake.submit_batch(&tenant, drafts, strict, &extend_commit).await;
+    if let Ok(outcomes) = &result {
+        if first_unconfirmed(outcomes).is_some() {
+            let mut batch = Batch::progress();
+            run.store_outcomes(outcomes, &mut batch);
+            store_unconfirmed(&room, batch, run.held_keys());
+        }
+        if let Some(problem) = run.strict_refusal(outcomes) {
+            return Err(problem);
+        }
+    }
+    // The lowest remaining quota: each email was counted after the one before.
+    let left = result.iter().flatten().flatten().map(|accepted| accepted.remaining);
+    let left = left.min_by_key(|left| (left.day, left.month)).unwrap_or_default();
+    let sent = result.map(|outcomes| BatchResponse::from_results(&run.entries(&outcomes)));
+    Ok(finish(run.slot.as_deref(), &room, sent).await?.with_quota(left))
+}

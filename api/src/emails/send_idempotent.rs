@@ -1,0 +1,53 @@
+//! Submits a single email idempotently, for `POST /emails`, resend and template tests.
+//!
+//! ```text
+//! key ─► completed before? replay ─► draft ─► intake ─[ email + response stored under the key ]─► {id, status} + quota
+//! ```
+
+use mail::draft::Draft;
+use mail::idempotency::{IdempotencyScope, IdempotentResult};
+use queue::idempotency::IdempotencyKey;
+use queue::intake::SubmitReceipt;
+use queue::submit_error::SubmitError;
+use store::access::Tenant;
+use store::engine::Batch;
+
+use super::send::SendResponse;
+use crate::idempotency::{self, IdempotentResponse, RequestDecision, finish, store_unconfirmed, stored_outcome};
+use crate::problem::Problem;
+use crate::state::AppState;
+
+/// Submits a draft, at most once per idempotency key. The future yields the draft and the warnings; it is awaited only
+/// if the request is not a replay.
+///
+/// # Errors
+/// The key is in progress or was used for another request; the draft is invalid; the intake rejects the email.
+pub async fn send_idempotent(
+    room: &AppState,
+    tenant: &Tenant,
+    (operation, claim): (IdempotencyScope, Option<IdempotencyKey>),
+    draft: impl Future<Output = Result<(Draft, Vec<String>), Problem>>,
+) -> Result<IdempotentResponse<SendResponse>, Problem> {
+    let guard = match idempotency::begin(room, tenant, operation, claim).await? {
+        RequestDecision::Replay(body) => return Ok(IdempotentResponse::replay(body)),
+        RequestDecision::Proceed(guard) => guard,
+    };
+    let (draft, warnings) = draft.await?;
+    let now = room.intake.clock().now();
+    let store_response = |outcome: IdempotentResult, batch: &mut Batch| {
+        if let Some(guard) = &guard {
+            guard.record_outcome(batch, outcome, now);
+        }
+    };
+    let sent = |accepted: &SubmitReceipt| SendResponse::from_accepted(accepted, &warnings);
+    let also = |accepted: &SubmitReceipt, batch: &mut Batch| store_response(stored_outcome(&sent(accepted)), batch);
+    let result = room.intake.submit_with(tenant, draft, &also).await;
+    if let Err(SubmitError::Unconfirmed { id }) = &result {
+        let mut batch = Batch::progress();
+        store_response(IdempotentResult::Unconfirmed(*id), &mut batch);
+        store_unconfirmed(room, batch, guard.iter().map(|guard| guard.hold_key()).collect());
+    }
+    let left = result.as_ref().map(|accepted| accepted.remaining).unwrap_or_default();
+    let answer = finish(guard.as_deref(), room, result.map(|accepted| sent(&accepted))).await?;
+    Ok(answer.with_quota(left))
+}

@@ -1,0 +1,116 @@
+//! Tags, custom headers and category of a send request.
+
+use std::borrow::Cow;
+
+use mail::compose::CustomHeader;
+use mail::email::{Category, Tag};
+use mail::tags::{self, TAG_BYTES_MAX, TAGS_MAX};
+use serde_json::value::RawValue;
+
+use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields, printable_name};
+
+/// Maximum number of custom headers.
+pub const HEADERS_MAX: usize = 50;
+
+const TAG_NAMES: FieldNames =
+    FieldNames { known: &[("name", "name"), ("value", "value")], foreign: &[("Name", "name"), ("Value", "value")] };
+
+/// Parses `tags`: a list of `{name, value}` or an object.
+pub fn read_tags(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<Tag> {
+    let Some(value) = given.value("tags") else { return Vec::new() };
+    let outcome = match JsonKind::of_value(value) {
+        JsonKind::List => fields::parse_list(value, TAGS_MAX).map(|entries| read_tag_list(&entries, notes)),
+        JsonKind::Object => fields::parse_object(value).map(|object| {
+            object
+                .0
+                .iter()
+                .filter_map(|(name, value)| {
+                    let place = format!("tags.{}", printable_name(name));
+                    tags::check_name(name).map_err(|text| notes.errors.add(&place, text)).ok()?;
+                    let value = fields::parse_header_line(value, TAG_BYTES_MAX);
+                    let value = value.map_err(|text| notes.errors.add(&place, text)).ok()?;
+                    Some(Tag { name: name.clone().into_owned(), value })
+                })
+                .collect()
+        }),
+        _ => Err("must be a list of {name, value} or an object".to_owned()),
+    };
+    let tags: Vec<Tag> = outcome.map_err(|text| notes.errors.add("tags", text)).unwrap_or_default();
+    for fault in tags::tag_errors(&tags) {
+        notes.errors.add("tags", fault);
+    }
+    tags
+}
+
+fn read_tag_list(entries: &[&RawValue], notes: &mut FieldDiagnostics) -> Vec<Tag> {
+    let mut tags = Vec::with_capacity(entries.len());
+    for (n, entry) in entries.iter().enumerate() {
+        let place = format!("tags[{n}]");
+        let object = match fields::parse_object(entry) {
+            Ok(object) => object,
+            Err(text) => {
+                notes.errors.add(&place, text);
+                continue;
+            }
+        };
+        let given = ObjectFields::from_object(object, &TAG_NAMES, &format!("{place}."), notes);
+        let mut part = |name: &str| match given.value(name) {
+            Some(value) => fields::parse_header_line(value, TAG_BYTES_MAX)
+                .map_err(|text| notes.errors.add(&format!("{place}.{name}"), text))
+                .ok(),
+            None => {
+                if !given.is_present_or_misnamed(name) {
+                    notes.errors.add(&format!("{place}.{name}"), "is required");
+                }
+                None
+            }
+        };
+        let (Some(name), Some(value)) = (part("name"), part("value")) else { continue };
+        match tags::check_name(&name) {
+            Ok(()) => tags.push(Tag { name, value }),
+            Err(text) => notes.errors.add(&format!("{place}.name"), text),
+        }
+    }
+    tags
+}
+
+/// Parses `headers`.
+pub fn read_headers(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<CustomHeader> {
+    let Some(value) = given.value("headers") else { return Vec::new() };
+    let object = match fields::parse_object(value) {
+        Ok(object) if object.0.len() <= HEADERS_MAX => object,
+        Ok(_) => {
+            notes.errors.add("headers", format!("has more than {HEADERS_MAX} entries"));
+            return Vec::new();
+        }
+        Err(text) => {
+            notes.errors.add("headers", text);
+            return Vec::new();
+        }
+    };
+    let mut headers = Vec::with_capacity(object.0.len());
+    let mut seen: Vec<Cow<'_, str>> = Vec::with_capacity(object.0.len());
+    for (name, value) in object.0 {
+        let outcome = if seen.iter().any(|earlier| earlier.eq_ignore_ascii_case(&name)) {
+            Err("is given more than once".to_owned())
+        } else {
+            fields::parse_text(value)
+                .and_then(|text| CustomHeader::new(&name, &text).map_err(|error| error.to_string()))
+        };
+        match outcome {
+            Ok(header) => headers.push(header),
+            Err(text) => notes.errors.add(&format!("headers.{}", printable_name(&name)), text),
+        }
+        seen.push(name);
+    }
+    headers
+}
+
+/// Parses `category`.
+pub fn read_category(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Category> {
+    let category = fields::parse_text(given.value("category")?).ok().as_deref().and_then(Category::from_word);
+    if category.is_none() {
+        notes.errors.add("category", "must be one of transactional, product, newsletter");
+    }
+    category
+}

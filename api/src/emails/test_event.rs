@@ -1,0 +1,248 @@
+//! `POST /emails/test`: sends a test event to the webhook endpoints (completions-email.md 2.3).
+//!
+//! The payload is that of a stored email and its latest event of this kind, or an example. It contains `test: true`, so
+//! that a receiver can tell it from a real event.
+
+mod affiliate_examples;
+pub(crate) mod example_payloads;
+
+use std::sync::Arc;
+
+use mail::email::EmailRollup;
+use mail::event::{Event, EventKind};
+use mail::id::{DeliveryId, EmailId, EventId, WebhookId};
+use mail::webhook::Webhook;
+use mail::webhook_delivery::WebhookDeliveryStatus;
+use mail::webhook_payload::email_event_data;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use store::access::Tenant;
+use store::email::EmailWithRecipients;
+
+use self::example_payloads::{UNSUBSCRIBED, WHOLE_EMAIL_EVENTS};
+use super::timeline::TIMELINE_MAX;
+use super::view::JsonTimestamp;
+use super::{email_not_found, find};
+use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::problem::Problem;
+use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
+
+/// Enough for a body with three short fields.
+const BODY_BYTES_MAX: usize = 16 << 10;
+
+const NAMES: FieldNames = FieldNames {
+    known: &[("event", "event"), ("email_id", "email_id"), ("emailId", "email_id"), ("deliver", "deliver")],
+    foreign: &[("Event", "event"), ("MessageID", "email_id")],
+};
+
+/// Body of `POST /emails/test`.
+#[derive(Debug)]
+pub struct TestEvent {
+    event: String,
+    example: Value,
+    email: Option<EmailId>,
+    deliver: bool,
+}
+
+impl FromRequest for TestEvent {
+    const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("TestEvent", |_| {
+            schema::object_with(
+                "A test event",
+                &["event"],
+                [
+                    (
+                        "event",
+                        json!({"type": "string", "examples": ["email.delivered"], "description": "The event name"}),
+                    ),
+                    ("email_id", schema::string("The email that the event is about (`msg_…`)")),
+                    ("deliver", schema::boolean("Whether to send it to subscribed endpoints; defaults to true")),
+                ],
+            )
+        });
+        RequestSpec { parameters: Vec::new(), body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
+        let event = match given.value("event").map(fields::parse_text) {
+            None => Err("is required".to_owned()),
+            Some(text) => text.map(std::borrow::Cow::into_owned),
+        };
+        let found = event.and_then(|event| {
+            let example = example_payloads::example_for(&event).ok_or_else(|| "is not a known event".to_owned())?;
+            Ok((event, example))
+        });
+        let found = found.map_err(|text| notes.errors.add("event", text)).ok();
+        let deliver = given.value("deliver").map_or(Ok(true), fields::parse_bool);
+        let deliver = deliver.map_err(|text| notes.errors.add("deliver", text)).unwrap_or(true);
+        let email = given.value("email_id").map(fields::parse_text);
+        let email = email.transpose().map_err(|text| notes.errors.add("email_id", text)).ok().flatten();
+        match found {
+            Some((event, example)) if notes.errors.is_empty() => {
+                if email.is_some() && example_payloads::has_own_payload(&event) {
+                    return Err(Problem::field("email_id", format!("`{event}` is not about an email that was sent")));
+                }
+                // A malformed id is answered 404, like an unknown one.
+                let email = email.map(|id| id.parse().map_err(|_| email_not_found())).transpose()?;
+                Ok(Self { event, example, email, deliver })
+            }
+            _ => Err(notes.errors.into()),
+        }
+    }
+}
+
+/// The body of a webhook delivery.
+#[derive(Debug, Serialize)]
+pub struct TestEventPayload {
+    r#type: String,
+    created_at: JsonTimestamp,
+    data: Map<String, Value>,
+}
+
+/// The payload and its deliveries.
+#[derive(Debug, Serialize)]
+pub struct TestEventResponse {
+    payload: TestEventPayload,
+    queued: bool,
+    deliveries: Vec<QueuedTestDelivery>,
+}
+
+/// A delivery that was enqueued.
+#[derive(Debug, Serialize)]
+pub struct QueuedTestDelivery {
+    id: DeliveryId,
+    webhook_id: WebhookId,
+    url: String,
+    status: WebhookDeliveryStatus,
+}
+
+impl ToSchema for TestEventResponse {
+    fn schema(schemas: &mut Schemas) -> Value {
+        schemas.component("TestedEvent", |_| {
+            let payload = schema::object(
+                "The body of a delivery",
+                [
+                    ("type", schema::string("The event's name")),
+                    ("created_at", schema::time("When it happened")),
+                    ("data", json!({"type": "object", "description": "The event data; `test` is true"})),
+                ],
+            );
+            let queued = schema::object(
+                "A delivery",
+                [
+                    ("id", schema::string("`whd_…`")),
+                    ("webhook_id", schema::string("The endpoint (`whk_…`)")),
+                    ("url", schema::string("The endpoint's URL")),
+                    ("status", schema::string_enum(WebhookDeliveryStatus::WORDS, "The status")),
+                ],
+            );
+            schema::object(
+                "A test event as sent to webhooks",
+                [
+                    ("payload", payload),
+                    ("queued", schema::boolean("Whether deliveries were enqueued")),
+                    ("deliveries", schema::list(queued, "One delivery per endpoint")),
+                ],
+            )
+        })
+    }
+}
+
+/// `POST /emails/test`.
+///
+/// # Errors
+/// The email does not exist; the store cannot be read.
+pub async fn send_test_event(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    input: TestEvent,
+) -> Result<TestEventResponse, Problem> {
+    let TestEvent { event, example, email, deliver } = input;
+    let now = room.intake.clock().now();
+    let mut created_at = now;
+    let mut example = example;
+    let mut data = match email {
+        None => example_payloads::common_fields(&event, EventId::new(now, room.intake.entropy().unique_bits())),
+        Some(id) => {
+            let found = find(&room, &tenant, id).await?;
+            let events = store::event::list(room.intake.store(), tenant.account().id, id, TIMELINE_MAX).await?;
+            let newest = events.into_iter().rfind(|one| one.kind.name() == event);
+            created_at = newest.as_ref().map_or(now, |one| one.created_at);
+            if let Some(first) = found.recipients.first() {
+                example_payloads::set_recipient(&mut example, &first.address);
+            }
+            let fresh = (event.as_str(), EventId::new(now, room.intake.entropy().unique_bits()));
+            payload_for_email(&found, newest, fresh)
+        }
+    };
+    if let Value::Object(example) = example {
+        for (name, value) in example {
+            data.entry(name).or_insert(value);
+        }
+    }
+    data.insert("test".to_owned(), Value::Bool(true));
+    let payload = TestEventPayload { r#type: event, created_at: JsonTimestamp(created_at), data };
+    // Endpoints belong to the whole account: for a key restricted to a domain only the payload is returned.
+    let deliveries = if deliver && tenant.bound_to().is_none() {
+        queue_test_deliveries(&room, &tenant, &payload).await?
+    } else {
+        Vec::new()
+    };
+    Ok(TestEventResponse { payload, queued: !deliveries.is_empty(), deliveries })
+}
+
+/// Enqueues the event for every enabled endpoint that subscribes to it.
+async fn queue_test_deliveries(
+    room: &AppState,
+    tenant: &Tenant,
+    payload: &TestEventPayload,
+) -> Result<Vec<QueuedTestDelivery>, Problem> {
+    let all = store::webhook::list(room.intake.store(), tenant.account().id).await?;
+    let kind = EventKind::from_name(&payload.r#type);
+    let asks = |one: &Webhook| one.enabled && kind.is_some_and(|kind| one.subscribes_to(kind));
+    let asking: Vec<Webhook> = all.into_iter().filter(asks).collect();
+    let text = serde_json::to_string(payload).map_err(Problem::internal)?;
+    let id = payload.data.get("event_id").and_then(Value::as_str).and_then(|id| id.parse().ok());
+    let id = id.ok_or_else(|| Problem::internal("test payload has no event id"))?;
+    let tried = room.intake.send_test_deliveries(&asking, (id, &payload.r#type), &text).await;
+    let tried = tried.map_err(|error| crate::webhooks::webhook_error_problem(error, room))?;
+    let queued = tried.into_iter().zip(asking).map(|(delivery, endpoint)| QueuedTestDelivery {
+        id: delivery.id,
+        webhook_id: endpoint.id,
+        url: endpoint.url,
+        status: delivery.status,
+    });
+    Ok(queued.collect())
+}
+
+fn payload_for_email(
+    found: &EmailWithRecipients,
+    newest: Option<Event>,
+    (name, fresh): (&str, EventId),
+) -> Map<String, Value> {
+    let EmailWithRecipients { email, recipients, .. } = found;
+    let status = EmailRollup::from_recipients(recipients).status;
+    if let Some(event) = newest {
+        return email_event_data(email, &event, status);
+    }
+    let recipient = recipients.first().map(|recipient| recipient.address.clone());
+    let event = Event {
+        id: fresh,
+        account: email.account,
+        subject: email.id.into(),
+        // The kind decides only which fields are added; the example provides the status.
+        kind: if name == UNSUBSCRIBED { EventKind::Unsubscribed } else { EventKind::Opened },
+        recipient: recipient.filter(|_| !WHOLE_EMAIL_EVENTS.contains(&name)),
+        created_at: email.created_at,
+        detail: Value::Null,
+    };
+    let mut data = email_event_data(email, &event, status);
+    data.remove("status");
+    data
+}

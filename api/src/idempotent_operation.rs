@@ -1,0 +1,105 @@
+//! Idempotency keys for the owner's POST operations: the response is stored after the operation was carried out.
+//!
+//! ```text
+//! key ─► in progress? 409 ─► used before? replay, or 409 ─► carry out ─► store the response under the key
+//! ```
+//!
+//! Operations that move money or start a job store their response in their own commit (`affiliate/answer.rs`,
+//! [`crate::operations::OperationBuilder::owner_idempotent`]). The others may crash between the change and storing the
+//! response, so repeating each of them must be harmless:
+//!
+//! - enabling a program fails if there is one, and testing the processor changes nothing;
+//! - `go-live`, `pause`, a review decision and a results file change nothing when repeated;
+//! - an import skips existing partners: a repeated request lists them as `already_partner`;
+//! - a replayed event is not processed again.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{ETAG, HeaderName, HeaderValue};
+use mail::idempotency::IdempotencyScope;
+use queue::idempotency::IdempotencyGuard;
+use serde::{Deserialize, Serialize};
+use store::engine::Batch;
+
+use crate::handler::{FromRequest, OwnerHandler, Request, RequestSpec, Response};
+use crate::idempotency::{self, REPLAYED, RequestDecision};
+use crate::problem::Problem;
+use crate::schema::Schemas;
+use crate::state::AppState;
+
+/// Larger responses are not stored.
+const STORED_RESPONSE_BYTES_MAX: usize = 1 << 20;
+
+/// A response as stored under an idempotency key.
+#[derive(Serialize, Deserialize)]
+struct StoredOwnerResponse {
+    status: u16,
+    media_type: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    etag: Option<String>,
+    body: String,
+}
+
+/// Wraps an owner's handler with the check of the idempotency key.
+pub(crate) fn make_idempotent(id: &'static str, act: OwnerHandler) -> OwnerHandler {
+    let act = Arc::new(act);
+    Box::new(move |room, who, call| {
+        let act = Arc::clone(&act);
+        Box::pin(async move {
+            let claim = idempotency::parse_claim(&call.headers, || request_fingerprint(id, &call))?;
+            let guard = match idempotency::begin(&room, who.tenant(), IdempotencyScope::OwnerAction, claim).await? {
+                RequestDecision::Proceed(None) => return act(room, who, call).await,
+                RequestDecision::Proceed(Some(guard)) => guard,
+                RequestDecision::Replay(stored) => return replay(&stored),
+            };
+            let answer = act(Arc::clone(&room), who, call).await?;
+            store_response(&room, &guard, &answer).await;
+            Ok(answer)
+        })
+    })
+}
+
+/// The operation's input with the additional header parameter.
+pub(crate) fn describe<I: FromRequest>(schemas: &mut Schemas) -> RequestSpec {
+    let mut takes = I::describe(schemas);
+    takes.parameters.push(idempotency::header_parameter());
+    takes
+}
+
+/// Fingerprint of a request: operation, path, query and body.
+fn request_fingerprint(id: &str, call: &Request) -> String {
+    let mut fingerprint = idempotency::request_fingerprint(call);
+    fingerprint.add(id);
+    fingerprint.add(&call.query);
+    fingerprint.finish()
+}
+
+fn replay(stored: &[u8]) -> Result<Response, Problem> {
+    let StoredOwnerResponse { status, media_type, etag, body } =
+        serde_json::from_slice(stored).map_err(Problem::internal)?;
+    let value = |text: String| HeaderValue::try_from(text).map_err(Problem::internal);
+    let mut headers: Vec<(HeaderName, HeaderValue)> = vec![(REPLAYED, HeaderValue::from_static("true"))];
+    if let Some(etag) = etag {
+        headers.push((ETAG, value(etag)?));
+    }
+    let status = StatusCode::from_u16(status).map_err(Problem::internal)?;
+    Ok(Response { status, media_type: value(media_type)?, headers, body: Bytes::from(body), stream: None })
+}
+
+/// Stores the response. A failure is only logged, because the operation was carried out.
+async fn store_response(room: &AppState, guard: &IdempotencyGuard, answer: &Response) {
+    let text = |value: &HeaderValue| value.to_str().map(str::to_owned).ok();
+    let body = std::str::from_utf8(&answer.body).ok().filter(|body| body.len() <= STORED_RESPONSE_BYTES_MAX);
+    let (Some(body), Some(media_type), None) = (body, text(&answer.media_type), &answer.stream) else {
+        return;
+    };
+    let etag = answer.headers.iter().find(|(name, _)| *name == ETAG).and_then(|(_, value)| text(value));
+    let stored = StoredOwnerResponse { status: answer.status.as_u16(), media_type, etag, body: body.to_owned() };
+    let mut batch = Batch::intake();
+    guard.record_outcome(&mut batch, idempotency::stored_outcome(&stored), room.intake.clock().now());
+    if let Err(error) = room.intake.store().commit(batch).await {
+        tracing::warn!(%error, "cannot store the owner operation's response under its idempotency key");
+    }
+}

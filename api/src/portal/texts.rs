@@ -1,0 +1,158 @@
+//! Texts and number formats of the portal: money, dates, field labels, statuses.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use mail::address::Address;
+use mail::affiliate::commission::{Commission, CommissionState, ReversalReason};
+use mail::affiliate::money::Currency;
+use mail::affiliate::referral::{Referral, ReferralBlock, ReferralStatus};
+
+use super::html::{Html, html};
+
+/// An amount: `1,234.50 USD`.
+pub(super) fn format_money(amount: i64, currency: Currency) -> String {
+    let written = currency.format_amount(amount);
+    let (whole, rest) = match written.split_once('.') {
+        Some((whole, rest)) => (whole, format!(".{rest}")),
+        None => (written.as_str(), String::new()),
+    };
+    let (sign, digits) = whole.strip_prefix('-').map_or(("", whole), |digits| ("−", digits));
+    let mut grouped = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    format!("{sign}{grouped}{rest} {}", currency.as_str().to_uppercase())
+}
+
+/// A date in UTC: `22 Nov 2026`.
+pub(super) fn format_day(at: Timestamp) -> Html {
+    let date = TimeZone::UTC.to_datetime(at).strftime("%-d %b %Y").to_string();
+    html! { "<time datetime=\"" (mail::timestamp::to_rfc3339(at)) "\">" (date) "</time>" }
+}
+
+/// A date and time in UTC.
+pub(super) fn format_time(at: Timestamp) -> Html {
+    let text = TimeZone::UTC.to_datetime(at).strftime("%-d %b %Y, %H:%M UTC").to_string();
+    html! { "<time datetime=\"" (mail::timestamp::to_rfc3339(at)) "\">" (text) "</time>" }
+}
+
+/// Capitalises the first letter and adds a full stop.
+pub(super) fn to_sentence(text: &str) -> String {
+    let mut rest = text.chars();
+    let first = rest.next().map(|first| first.to_uppercase().chain(rest).collect::<String>());
+    let text = first.unwrap_or_default();
+    if text.ends_with(['.', '!', '?']) { text } else { text + "." }
+}
+
+/// The label of a form field, as the subject of an error message.
+pub(super) fn field_label(name: &str) -> &'static str {
+    match name {
+        "email" => "The email address",
+        "token" => "The link's name",
+        "destination_url" => "The destination page",
+        "label" => "Your note",
+        "method" => "The payout method",
+        "destination" => "The payout account",
+        "postback_url" => "The postback URL",
+        "first_name" => "The first name",
+        "last_name" => "The last name",
+        "company" => "The company",
+        "website" => "The website",
+        "country" => "The country",
+        "campaign_id" => "The plan",
+        _ => "A field",
+    }
+}
+
+/// A masked address: `g•••@e•••.com`.
+pub(super) fn mask_email(email: &Address) -> String {
+    let text = email.to_string();
+    let (local, domain) = text.rsplit_once('@').unwrap_or((&text, ""));
+    let (host, end) = domain.rsplit_once('.').map_or((domain, ""), |(host, end)| (host, end));
+    let first = |part: &str| part.chars().next().map(String::from).unwrap_or_default();
+    let end = if end.is_empty() { String::new() } else { format!(".{end}") };
+    format!("{}•••@{}•••{end}", first(local), first(host))
+}
+
+/// A coloured label.
+pub(super) fn badge(kind: &'static str, text: &str) -> Html {
+    html! { "<span class=\"tag " (kind) "\">" (text) "</span>" }
+}
+
+/// The status of a referral.
+pub(super) fn referral_status(referral: &Referral) -> Html {
+    match (referral.blocked, referral.status) {
+        (Some(ReferralBlock::SelfReferral), _) => badge("bad", "own purchase, not counted"),
+        (Some(ReferralBlock::ExistingCustomer), _) => badge("bad", "existing customer, not counted"),
+        (None, ReferralStatus::Lead) => badge("", "signed up"),
+        (None, ReferralStatus::Trialing) => badge("warn", "on trial"),
+        (None, ReferralStatus::Active) => badge("good", "customer"),
+        (None, ReferralStatus::Cancelled) => badge("", "former customer"),
+        (None, ReferralStatus::Refunded) => badge("bad", "refunded"),
+        (None, ReferralStatus::Rejected) => badge("bad", "not counted"),
+    }
+}
+
+/// The status of a commission.
+pub(super) fn commission_status(line: &Commission) -> Html {
+    match line.status {
+        CommissionState::Pending { frozen } if frozen.is_frozen() => badge("warn", "under review"),
+        CommissionState::Pending { .. } => {
+            html! { [badge("warn", "pending")] "<small>confirmed on " [format_day(line.earns_at)] "</small>" }
+        }
+        CommissionState::Earned { earned_at, frozen } => {
+            let mark = if frozen.is_frozen() { badge("warn", "under review") } else { badge("good", "earned") };
+            html! { [mark] "<small>since " [format_day(earned_at)] "</small>" }
+        }
+        CommissionState::InPayout { .. } => badge("good", "being paid"),
+        CommissionState::Paid { paid_at, .. } => {
+            html! { [badge("good", "paid")] "<small>on " [format_day(paid_at)] "</small>" }
+        }
+        CommissionState::Reversed { reversed_at, reason, .. } => {
+            html! {
+                [badge("bad", "reversed")] "<small>" (reason_text(reason)) ", "
+                [format_day(reversed_at)] "</small>"
+            }
+        }
+    }
+}
+
+fn reason_text(reason: ReversalReason) -> &'static str {
+    match reason {
+        ReversalReason::Refund => "refunded to the customer",
+        ReversalReason::Dispute => "disputed by the customer",
+        ReversalReason::Fraud => "fraud",
+        ReversalReason::Manual => "reversed by the program",
+        ReversalReason::PartnerDeleted => "partner deleted",
+        ReversalReason::Blocked => "customer not counted",
+        ReversalReason::Expired => "lead expired",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_is_written_with_its_decimals() {
+        let written = |code: &str, amount| format_money(amount, code.parse().unwrap());
+        assert_eq!(written("usd", 123_456_789), "1,234,567.89 USD");
+        assert_eq!(written("jpy", 1_000), "1,000 JPY");
+        assert_eq!(written("kwd", -770), "−0.770 KWD");
+        assert_eq!(written("eur", 99_999), "999.99 EUR");
+    }
+
+    #[test]
+    fn addresses_are_masked() {
+        for (email, seen) in [
+            ("grace@example.com", "g•••@e•••.com"),
+            ("g@sub.example.co.uk", "g•••@s•••.uk"),
+            ("a@localhost", "a•••@l•••"),
+        ] {
+            assert_eq!(mask_email(&email.parse().unwrap()), seen);
+        }
+    }
+}

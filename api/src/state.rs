@@ -1,0 +1,219 @@
+//! `AppState`: everything that the handlers share (intake, settings, memory budget, router, limiters, request log,
+//! running tasks), and the options of the HTTP API.
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use ::affiliate::service::AffiliateService;
+use bytes::Bytes;
+use mail::address::Address;
+use mail::cidr::IpNetwork;
+use mail::id::RequestId;
+use mail::quota::Noun;
+use proxy::trusted_proxies::TrustedProxies;
+use queue::intake::Intake;
+use queue::storage_quota::StorageReservation;
+use store::access::Tenant;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::access::revalidation::AccessRevalidator;
+use crate::auth::login_log::LoginLog;
+use crate::auth::password_hashing::PasswordHasher;
+use crate::auth::sign_in_limiter::SignInRateLimiter;
+use crate::mta_sts::OwnMtaStsPolicy;
+use crate::operations::{self, Operation};
+use crate::problem::Problem;
+use crate::request_log::RequestLogWriter;
+use crate::serve::memory_budget::MemoryBudget;
+use crate::serve::router::OperationRouter;
+use crate::serve::static_pages::Overlay;
+use crate::visits::VisitRateLimiter;
+
+/// Most open connections. An idle one costs a few kilobytes.
+pub const CONNECTIONS_MAX: usize = 4_096;
+/// Most open connections of one address (one /64 of IPv6). An office behind one address needs some dozens, a pool of
+/// workers that keeps its connections open perhaps a hundred.
+pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 256;
+/// Memory that one account may always reserve: one of the largest requests ([`crate::emails::REQUEST_BYTES_MAX`]),
+/// plus the part of it that is in memory twice during decompression.
+pub const ACCOUNT_BYTES_MIN: usize = crate::emails::REQUEST_BYTES_MAX + (16 << 20);
+/// Most bytes of request bodies and large responses in memory: two accounts with one of the largest requests each
+/// ([`ACCOUNT_BYTES_MIN`]), and eight thousand ordinary requests of 10 KB. A request in progress takes up to twice
+/// its body (the decoded attachments, then the message composed of them).
+pub const BYTES_IN_FLIGHT_MAX: usize = 400 << 20;
+/// Most reports of referral sign-ups that are processed in the background at once.
+const SIGNUP_REPORTS_MAX: usize = 512;
+/// Longest wait of a shutdown for requests in progress.
+pub const DRAIN_MAX: Duration = Duration::from_secs(20);
+
+/// Options of the HTTP API.
+#[derive(Debug, Clone)]
+pub struct ApiOptions {
+    /// The public base URL, without a trailing slash.
+    pub base_url: String,
+    /// The SMTP submission service, as clients reach it.
+    pub submission: SubmissionEndpoint,
+    /// The shared sandbox sender, if configured; sign-in links are sent from its domain.
+    pub sandbox_sender: Option<Address>,
+    /// The upgrade page: a path on the dashboard or a URL. `None` if the operator has no such page.
+    pub upgrade_url: Option<String>,
+    /// Secrets that verify the signatures of the operator's billing events; empty if billing is not configured.
+    pub billing_secrets: Vec<String>,
+    /// True if the MX listener receives mail.
+    pub receives_mail: bool,
+    /// The MTA-STS policy of the receiving domains, if configured (RFC 8461).
+    pub mta_sts: Option<OwnMtaStsPolicy>,
+    /// Peers that send a PROXY protocol header with the client's address.
+    pub proxies: TrustedProxies,
+    /// Peers whose `X-Forwarded-For` is trusted.
+    pub forwarding_networks: Vec<IpNetwork>,
+    /// Most open connections.
+    pub connections_max: usize,
+    /// Most open connections of one address.
+    pub connections_per_address_max: usize,
+    /// The memory budget for bodies in bytes; one largest request always fits.
+    pub bytes_in_flight_max: usize,
+    /// Longest wait of a shutdown for requests in progress.
+    pub drain_max: Duration,
+    /// Pages that share the API's port (`postrider dev`).
+    pub overlay: Option<Arc<dyn Overlay>>,
+}
+
+impl ApiOptions {
+    /// The default options with this base URL.
+    #[must_use]
+    pub fn new(base_url: &str) -> Self {
+        Self {
+            base_url: base_url.trim_end_matches('/').to_owned(),
+            submission: SubmissionEndpoint::default(),
+            sandbox_sender: None,
+            upgrade_url: None,
+            billing_secrets: Vec::new(),
+            receives_mail: false,
+            mta_sts: None,
+            proxies: TrustedProxies::default(),
+            forwarding_networks: Vec::new(),
+            connections_max: CONNECTIONS_MAX,
+            connections_per_address_max: CONNECTIONS_PER_ADDRESS_MAX,
+            bytes_in_flight_max: BYTES_IN_FLIGHT_MAX,
+            drain_max: DRAIN_MAX,
+            overlay: None,
+        }
+    }
+}
+
+/// Address and settings of the submission service, for SMTP clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubmissionEndpoint {
+    pub host: String,
+    pub port: u16,
+    /// True for TLS from the start of the connection (RFC 8314), false for STARTTLS.
+    pub implicit_tls: bool,
+    /// The user name, which is the same for all accounts.
+    pub username: String,
+}
+
+impl Default for SubmissionEndpoint {
+    fn default() -> Self {
+        let (host, username) = ("localhost".to_owned(), "postrider".to_owned());
+        Self { host, port: 587, implicit_tls: false, username }
+    }
+}
+
+/// The state that all requests share.
+pub struct AppState {
+    pub(crate) intake: Intake,
+    pub(crate) options: ApiOptions,
+    pub(crate) router: OperationRouter,
+    pub(crate) memory_budget: MemoryBudget,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) request_log: RequestLogWriter,
+    pub(crate) password_hasher: PasswordHasher,
+    pub(crate) sign_in_limiter: SignInRateLimiter,
+    /// Bounds how many failed logins are logged.
+    pub(crate) login_log: LoginLog,
+    pub(crate) visit_limits: VisitRateLimiter,
+    /// Rate limit of referral visits that browsers report to an affiliate program.
+    pub(crate) click_limits: VisitRateLimiter,
+    /// Permits for referral sign-up reports, which are processed after the response.
+    pub(crate) signup_report_permits: Arc<Semaphore>,
+    pub(crate) affiliate: AffiliateService,
+    /// Rechecks the access of streams and exports while they run.
+    pub(crate) revalidator: AccessRevalidator,
+    /// Cancelled at shutdown; ends streams that have no end of their own.
+    pub(crate) shutdown: CancellationToken,
+    document: OnceLock<Bytes>,
+}
+
+impl AppState {
+    /// Builds the state and the router from the operation table.
+    #[must_use]
+    pub fn new(intake: Intake, options: ApiOptions) -> Arc<Self> {
+        Self::with_operations(intake, options, operations::operation_table())
+    }
+
+    /// Builds the state with another operation table, for tests.
+    #[must_use]
+    pub fn with_operations(intake: Intake, options: ApiOptions, table: Vec<Operation>) -> Arc<Self> {
+        intake.set_base_url(&options.base_url);
+        Arc::new(Self {
+            affiliate: AffiliateService::new(intake.clone()),
+            intake,
+            router: OperationRouter::new(table),
+            memory_budget: MemoryBudget::new(options.bytes_in_flight_max, ACCOUNT_BYTES_MIN),
+            options,
+            tasks: TaskTracker::new(),
+            request_log: RequestLogWriter::default(),
+            password_hasher: PasswordHasher::default(),
+            sign_in_limiter: SignInRateLimiter::default(),
+            login_log: LoginLog::default(),
+            visit_limits: VisitRateLimiter::default(),
+            click_limits: VisitRateLimiter::default(),
+            signup_report_permits: Arc::new(Semaphore::new(SIGNUP_REPORTS_MAX)),
+            revalidator: AccessRevalidator::default(),
+            shutdown: CancellationToken::new(),
+            document: OnceLock::new(),
+        })
+    }
+
+    pub(crate) fn upgrade_url(&self) -> Option<&str> {
+        self.options.upgrade_url.as_deref()
+    }
+
+    #[must_use]
+    pub fn intake(&self) -> &Intake {
+        &self.intake
+    }
+
+    /// True if no handler runs, not even after its response was sent.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// The OpenAPI document, rendered on first use.
+    pub(crate) fn document(&self) -> Bytes {
+        self.document
+            .get_or_init(|| crate::openapi::render(self.router.operations(), &self.options.base_url).into())
+            .clone()
+    }
+
+    /// Reserves storage quota, for handlers that know only while they run whether or how much they store. Other
+    /// operations declare their cost in the operation table ([`operations::StorageCost`]).
+    pub(crate) async fn reserve_storage(
+        &self,
+        tenant: &Tenant,
+        noun: Noun,
+        more: u64,
+    ) -> Result<StorageReservation, Problem> {
+        let reserved = self.intake.storage_quotas().reserve(tenant.account(), noun, more).await;
+        reserved.map_err(|error| Problem::from_quota_error(error, self.upgrade_url()))
+    }
+
+    pub(crate) fn next_request_id(&self) -> RequestId {
+        RequestId::new(self.intake.clock().now(), self.intake.entropy().unique_bits())
+    }
+}

@@ -1,0 +1,137 @@
+//! The query of a list or export of suppressions.
+
+use jiff::Timestamp;
+use mail::suppression::{SuppressionReason, SuppressionSource, SuppressionTarget};
+use mail::timestamp;
+use serde_json::{Value, json};
+use store::suppression::SuppressionFilter;
+
+use super::view::{reason_words, source_words};
+use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::paging::{self, PageParameters};
+use crate::problem::{FieldErrors, Problem};
+use crate::schema::{self, Schemas};
+
+/// The filter of a list or export of suppressions.
+#[derive(Debug, Clone, Default)]
+pub struct SuppressionQuery {
+    /// Only the suppression of this address or domain.
+    pub email: Option<SuppressionTarget>,
+    pub filter: SuppressionFilter,
+}
+
+impl SuppressionQuery {
+    /// Parses the query.
+    ///
+    /// # Errors
+    /// Some parameters are invalid; the error names all of them.
+    pub fn from_query(query: &str) -> Result<Self, Problem> {
+        let parameters = paging::parse_query(query)?;
+        let mut errors = FieldErrors::default();
+        let given = |name| paging::single_value(&parameters, name);
+        let mut selection = Self::default();
+        if let Some(text) = given("email")? {
+            let target = SuppressionTarget::parse(text).map_err(|error| errors.add("email", error.to_string()));
+            selection.email = target.ok();
+        }
+        if let Some(text) = given("reason")? {
+            selection.filter.reasons =
+                parse_words(text, "reason", (SuppressionReason::from_word, &reason_words()), &mut errors);
+        }
+        if let Some(text) = given("source")? {
+            selection.filter.sources =
+                parse_words(text, "source", (SuppressionSource::from_word, &source_words()), &mut errors);
+        }
+        if let Some(text) = given("created_after")? {
+            selection.filter.created_after = parse_time(text, "created_after", &mut errors);
+        }
+        if let Some(text) = given("created_before")? {
+            selection.filter.created_before = parse_time(text, "created_before", &mut errors);
+        }
+        if errors.is_empty() { Ok(selection) } else { Err(errors.into()) }
+    }
+
+    /// The OpenAPI description of the parameters.
+    #[must_use]
+    pub fn parameters() -> Vec<Value> {
+        let text = || json!({"type": "string"});
+        let reason = format!("Any of these reasons, separated by commas: {}", reason_words().join(", "));
+        let source = format!("Any of these sources, separated by commas: {}", source_words().join(", "));
+        vec![
+            schema::query_parameter("email", "An address, or `@domain.tld`", text()),
+            schema::query_parameter("reason", &reason, text()),
+            schema::query_parameter("source", &source, text()),
+            schema::time_parameter("created_after", "Only those created after this time"),
+            schema::time_parameter("created_before", "Only those created before this time"),
+        ]
+    }
+}
+
+fn parse_words<T: PartialEq>(
+    text: &str,
+    name: &str,
+    (from_word, known): (impl Fn(&str) -> Option<T>, &[&str]),
+    errors: &mut FieldErrors,
+) -> Vec<T> {
+    let mut found = Vec::new();
+    for word in text.split(',').map(str::trim) {
+        match from_word(word) {
+            Some(one) if !found.contains(&one) => found.push(one),
+            Some(_) => {}
+            None => errors.add(name, format!("must be one of {}", known.join(", "))),
+        }
+    }
+    found
+}
+
+fn parse_time(text: &str, name: &str, errors: &mut FieldErrors) -> Option<Timestamp> {
+    // A `+` that was not percent-encoded is decoded as a space.
+    let parsed = timestamp::parse(text).or_else(|_| timestamp::parse(&text.replace(' ', "+")));
+    parsed.map_err(|wrong| errors.add(name, wrong)).ok()
+}
+
+/// Parameters of `GET /suppressions`.
+#[derive(Debug)]
+pub struct ListSuppressions {
+    pub page: PageParameters,
+    pub selection: SuppressionQuery,
+}
+
+impl FromRequest for ListSuppressions {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let mut parameters = PageParameters::parameters();
+        parameters.extend(SuppressionQuery::parameters());
+        RequestSpec { parameters, ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self {
+            page: PageParameters::from_query(&call.query)?,
+            selection: SuppressionQuery::from_query(&call.query)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::ErrorCode;
+
+    #[test]
+    fn queries_are_parsed() {
+        let read = SuppressionQuery::from_query(
+            "reason=hard_bounce,complaint,hard_bounce&source=system&created_after=2030-01-31T09:00:00%2B01:00\
+             &created_before=2031-01-01T00:00:00+01:00&email=%40example.org",
+        )
+        .unwrap();
+        assert_eq!(read.filter.reasons, [SuppressionReason::HardBounce, SuppressionReason::Complaint]);
+        assert_eq!(read.filter.sources, [SuppressionSource::System]);
+        assert_eq!(read.filter.created_after, "2030-01-31T08:00:00Z".parse().ok());
+        assert_eq!(read.filter.created_before, "2030-12-31T23:00:00Z".parse().ok());
+        assert_eq!(read.email.unwrap().to_string(), "@example.org");
+        assert!(SuppressionQuery::from_query("reason=&email=").unwrap().filter.reasons.is_empty());
+        for bad in ["reason=bounce", "source=x", "created_after=yesterday", "email=x", "reason=import&reason=manual"] {
+            assert_eq!(SuppressionQuery::from_query(bad).unwrap_err().code(), ErrorCode::VALIDATION_ERROR, "{bad}");
+        }
+    }
+}

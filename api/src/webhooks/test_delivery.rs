@@ -1,0 +1,100 @@
+//! Tests an endpoint: sends one example event, with a single attempt.
+
+use std::sync::Arc;
+
+use mail::id::{EventId, WebhookId};
+use serde_json::{Map, Value, json};
+use store::access::Tenant;
+
+use super::request::WebhookPath;
+use super::view::{QueuedDeliveryResponse, WebhookDeliveryView};
+use super::{webhook_error_problem, webhook_not_found};
+use crate::emails::test_event::example_payloads;
+use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::problem::{ErrorCode, Problem};
+use crate::schema::{self, Schemas};
+use crate::state::AppState;
+
+/// The request body of `POST /webhooks/{id}/test`.
+#[derive(Debug)]
+pub struct TestWebhook {
+    webhook: WebhookId,
+    event: String,
+    example: Value,
+}
+
+impl FromRequest for TestWebhook {
+    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("TestWebhook", |_| {
+            let event = json!({"type": "string", "examples": ["email.delivered"],
+                                   "description": "An event name"});
+            schema::object("The event to send", [("event", event)])
+        });
+        let parameters = vec![WebhookPath::parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames { known: &[("event", "event"), ("type", "event")], foreign: &[] };
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
+        let event = match given.value("event").map(fields::parse_text) {
+            None => Err("is required".to_owned()),
+            Some(text) => text,
+        };
+        let found = event.and_then(|event| {
+            let example = example_payloads::example_for(&event).ok_or_else(|| "is not a known event".to_owned())?;
+            Ok((event.into_owned(), example))
+        });
+        let (event, example) = match found {
+            Ok(found) => found,
+            Err(text) => {
+                notes.errors.add("event", text);
+                return Err(notes.errors.into());
+            }
+        };
+        let WebhookPath(webhook) = WebhookPath::from_request(call)?;
+        Ok(Self { webhook, event, example })
+    }
+}
+
+/// The `data` of an example event; `test` is true.
+pub(crate) fn example_data(event: &str, id: EventId, example: Value) -> Map<String, Value> {
+    let mut data = example_payloads::common_fields(event, id);
+    if let Value::Object(example) = example {
+        for (name, value) in example {
+            data.entry(name).or_insert(value);
+        }
+    }
+    data.insert("test".to_owned(), Value::Bool(true));
+    data
+}
+
+/// `POST /webhooks/{id}/test`.
+///
+/// # Errors
+/// The endpoint does not exist; 409 when it is disabled; the store cannot be written.
+pub async fn send_test(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    input: TestWebhook,
+) -> Result<QueuedDeliveryResponse, Problem> {
+    let webhook = room.intake.webhook(tenant.account().id, input.webhook).await;
+    let webhook = webhook.map_err(|error| webhook_error_problem(error, &room))?;
+    if !webhook.enabled {
+        return Err(Problem::new(ErrorCode::CONFLICT, "The webhook endpoint is disabled: enable it first"));
+    }
+    let now = room.intake.clock().now();
+    let id = EventId::new(now, room.intake.entropy().unique_bits());
+    let data = example_data(&input.event, id, input.example);
+    let envelope =
+        mail::webhook::WebhookBody { r#type: &input.event, created_at: mail::timestamp::to_rfc3339(now), data: &data };
+    let body = serde_json::to_string(&envelope).map_err(Problem::internal)?;
+    let tried = room.intake.send_test_deliveries(std::slice::from_ref(&webhook), (id, &input.event), &body).await;
+    let tried = tried.map_err(|error| webhook_error_problem(error, &room))?;
+    let delivery = tried.first().ok_or_else(webhook_not_found)?;
+    Ok(QueuedDeliveryResponse { delivery: WebhookDeliveryView::from_delivery(delivery) })
+}

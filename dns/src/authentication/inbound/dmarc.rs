@@ -1,0 +1,239 @@
+//! Evaluates DMARC (RFC 9989): finds the policy of the author's domain, and checks alignment.
+//!
+//! ```text
+//! author ─► DNS tree walk (at most 8 names, in parallel) ─► policy, organizational domain ─► alignment ─► result
+//! ```
+//!
+//! A name with two DMARC records is treated as having none (RFC 9989 4.10, RFC 7489 6.6.3). Invalid tags of a record
+//! are ignored (RFC 9989 4.7).
+
+use futures_util::future::join_all;
+use hickory_resolver::proto::rr::RecordType;
+use mail::address::DomainName;
+use mail::received::AuthResult;
+
+use super::DmarcPolicy;
+use crate::resolver::{Resolver, parse_wire_name, txt_strings};
+
+/// Maximum names queried in a tree walk (RFC 9989 4.10).
+const STEPS_MAX: usize = 8;
+
+/// A DNS lookup failed temporarily.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct DmarcUnavailable;
+
+/// A DMARC record.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct DmarcRecord {
+    policy: Option<DmarcPolicy>,
+    below: Option<DmarcPolicy>,
+    missing: Option<DmarcPolicy>,
+    strict_dkim: bool,
+    strict_spf: bool,
+    /// The `psd=` tag: whether the name is a public suffix, below which domains are registered.
+    is_public_suffix: Option<bool>,
+    is_test: bool,
+    wants_reports: bool,
+}
+
+/// The records of a tree walk, the longest name first.
+struct DnsTreeWalk(Vec<(DomainName, DmarcRecord)>);
+
+/// A domain that SPF or DKIM authenticates, or may authenticate after a retry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AuthenticatedIdentifier {
+    pub(super) domain: DomainName,
+    /// True if the result is a pass; false if a DNS lookup failed temporarily.
+    pub(super) is_verified: bool,
+}
+
+/// Returns the DMARC result and the policy for an author's domain. `spf` is the identifier of the reverse path, `dkim`
+/// those of the signatures.
+pub(super) async fn evaluate(
+    resolver: &Resolver,
+    author: &DomainName,
+    spf: Option<AuthenticatedIdentifier>,
+    dkim: &[AuthenticatedIdentifier],
+) -> Result<(AuthResult, DmarcPolicy), DmarcUnavailable> {
+    let walk = DnsTreeWalk::fetch(resolver, author).await?;
+    let organisation = walk.organizational_domain(author);
+    let own = walk.0.iter().find(|(name, _)| name == author);
+    let of_organisation = || walk.0.iter().find(|(name, _)| *name == organisation).or(walk.0.last());
+    let Some((name, record)) = own.or_else(of_organisation) else {
+        return Ok((AuthResult::None, DmarcPolicy::None));
+    };
+    let Some(policy) = record.policy_for(name == author, resolver, author).await? else {
+        return Ok((AuthResult::None, DmarcPolicy::None));
+    };
+    let mut unknown = false;
+    let spf = spf.iter().map(|proof| (proof, record.strict_spf));
+    for (proof, strict) in spf.chain(dkim.iter().map(|proof| (proof, record.strict_dkim))) {
+        match is_aligned(resolver, &proof.domain, (author, &organisation), strict).await {
+            Ok(true) if proof.is_verified => return Ok((AuthResult::Pass, policy)),
+            Ok(true) | Err(DmarcUnavailable) => unknown = true,
+            Ok(false) => {}
+        }
+    }
+    Ok((if unknown { AuthResult::TempError } else { AuthResult::Fail }, policy))
+}
+
+/// RFC 9989 4.10.2: the domains are equal, or in relaxed mode have the same organizational domain.
+async fn is_aligned(
+    resolver: &Resolver,
+    domain: &DomainName,
+    (author, organisation): (&DomainName, &DomainName),
+    strict: bool,
+) -> Result<bool, DmarcUnavailable> {
+    if domain == author {
+        return Ok(true);
+    }
+    let above = domain.as_str().strip_suffix(organisation.as_str());
+    if strict || !above.is_some_and(|above| above.is_empty() || above.ends_with('.')) {
+        return Ok(false);
+    }
+    Ok(DnsTreeWalk::fetch(resolver, domain).await?.organizational_domain(domain) == *organisation)
+}
+
+impl DnsTreeWalk {
+    async fn fetch(resolver: &Resolver, domain: &DomainName) -> Result<Self, DmarcUnavailable> {
+        let asked = walk_names(domain).into_iter().map(|name| async {
+            let found = fetch_record(resolver, &name).await;
+            (name, found)
+        });
+        let mut walk = Vec::new();
+        for (name, found) in join_all(asked).await {
+            let Some(record) = found? else { continue };
+            let is_the_end = record.is_public_suffix.is_some();
+            walk.push((name, record));
+            if is_the_end {
+                break;
+            }
+        }
+        Ok(Self(walk))
+    }
+
+    /// The organizational domain of `start` (RFC 9989 4.10.2).
+    fn organizational_domain(&self, start: &DomainName) -> DomainName {
+        for (name, record) in &self.0 {
+            match record.is_public_suffix {
+                Some(false) => return name.clone(),
+                Some(true) if name != start => return child_towards(name, start),
+                _ => {}
+            }
+        }
+        self.0.last().map_or_else(|| start.clone(), |(name, _)| name.clone())
+    }
+}
+
+/// The names of a tree walk: the name itself and its ancestors; for a long name only the last seven of them.
+fn walk_names(domain: &DomainName) -> Vec<DomainName> {
+    let above = std::iter::successors(domain.parent(), DomainName::parent);
+    let mut above: Vec<DomainName> = above.collect();
+    let skipped = above.len().saturating_sub(STEPS_MAX - 1);
+    let mut steps = vec![domain.clone()];
+    steps.extend(above.drain(skipped..));
+    steps
+}
+
+/// The name one label below `above`, in the direction of `start`.
+fn child_towards(above: &DomainName, start: &DomainName) -> DomainName {
+    let walk = std::iter::successors(Some(start.clone()), DomainName::parent);
+    walk.take_while(|name| name != above).last().unwrap_or_else(|| start.clone())
+}
+
+/// Fetches the DMARC record of a name, if it has exactly one.
+async fn fetch_record(resolver: &Resolver, domain: &DomainName) -> Result<Option<DmarcRecord>, DmarcUnavailable> {
+    // If the name is too long for the label, there is no record.
+    let Some(name) = parse_wire_name(&format!("_dmarc.{domain}")) else { return Ok(None) };
+    let found = resolver.records(&name, RecordType::TXT).await.map_err(|_| DmarcUnavailable)?;
+    let mut records = txt_strings(found.as_deref()).filter_map(|text| DmarcRecord::parse(&text));
+    Ok(records.next().filter(|_| records.next().is_none()))
+}
+
+impl DmarcRecord {
+    /// Parses a text; `None` if it is not a DMARC record, which begins with `v=DMARC1`.
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split(';').map(|part| part.split_once('=').unwrap_or((part, "")));
+        let (first, version) = parts.next()?;
+        if first.trim() != "v" || version.trim() != "DMARC1" {
+            return None;
+        }
+        let mut record = Self::default();
+        for (name, value) in parts {
+            let value = value.trim();
+            let is = |word: &str| value.eq_ignore_ascii_case(word);
+            match name.trim().to_ascii_lowercase().as_str() {
+                "p" => record.policy = parse_policy(value),
+                "sp" => record.below = parse_policy(value),
+                "np" => record.missing = parse_policy(value),
+                "adkim" => record.strict_dkim = is("s"),
+                "aspf" => record.strict_spf = is("s"),
+                "psd" if is("y") => record.is_public_suffix = Some(true),
+                "psd" if is("n") => record.is_public_suffix = Some(false),
+                "t" => record.is_test = is("y"),
+                "rua" => record.wants_reports = value.to_ascii_lowercase().contains("mailto:"),
+                _ => {}
+            }
+        }
+        Some(record)
+    }
+
+    /// The policy for an author's domain; `None` if the record has no policy and requests no reports (RFC 9989 4.7).
+    async fn policy_for(
+        &self,
+        is_own: bool,
+        resolver: &Resolver,
+        author: &DomainName,
+    ) -> Result<Option<DmarcPolicy>, DmarcUnavailable> {
+        let Some(policy) = self.policy.or(self.wants_reports.then_some(DmarcPolicy::None)) else {
+            return Ok(None);
+        };
+        let below = self.below.unwrap_or(policy);
+        let missing = self.missing.unwrap_or(below);
+        let policy = match is_own {
+            true => policy,
+            false if missing == below => below,
+            false if resolver.exists(author).await.map_err(|_| DmarcUnavailable)? => below,
+            false => missing,
+        };
+        Ok(Some(match policy {
+            DmarcPolicy::Reject if self.is_test => DmarcPolicy::Quarantine,
+            DmarcPolicy::Quarantine if self.is_test => DmarcPolicy::None,
+            policy => policy,
+        }))
+    }
+}
+
+fn parse_policy(word: &str) -> Option<DmarcPolicy> {
+    let words = [("none", DmarcPolicy::None), ("quarantine", DmarcPolicy::Quarantine), ("reject", DmarcPolicy::Reject)];
+    words.into_iter().find(|(name, _)| word.eq_ignore_ascii_case(name)).map(|(_, policy)| policy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> DomainName {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn names_on_the_way_up() {
+        let texts = |domain: &str| walk_names(&name(domain)).iter().map(DomainName::to_string).collect::<Vec<String>>();
+        assert_eq!(texts("a.b.example"), ["a.b.example", "b.example", "example"]);
+        let long = texts("a.b.c.d.e.f.g.h.i.example");
+        assert_eq!((long.len(), long[1].as_str()), (8, "d.e.f.g.h.i.example"));
+        assert_eq!(child_towards(&name("co.example"), &name("a.b.co.example")), name("b.co.example"));
+    }
+
+    #[test]
+    fn records_are_read_as_far_as_they_make_sense() {
+        let record = DmarcRecord::parse("v=DMARC1; p=reject; sp=Quarantine ; aspf=s; adkim=x; pct=no; t=y; x").unwrap();
+        assert_eq!((record.policy, record.below), (Some(DmarcPolicy::Reject), Some(DmarcPolicy::Quarantine)));
+        assert!(record.strict_spf && !record.strict_dkim && record.is_test);
+        for none in ["", "v=DMARC2; p=none", "p=none; v=DMARC1", "v=dmarc1; p=none", "v=spf1 -all"] {
+            assert_eq!(DmarcRecord::parse(none), None, "{none}");
+        }
+        assert_eq!(DmarcRecord::parse("v=DMARC1; p=perhaps").unwrap().policy, None);
+    }
+}

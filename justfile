@@ -1,0 +1,38 @@
+# Tasks for contributors: `just` lists them. https://just.systems
+
+export CARGO_PROFILE_DEV_DEBUG := env("CARGO_PROFILE_DEV_DEBUG", "none")
+
+# list the tasks
+default:
+    @just --list --unsorted
+
+# run everything on loopback: API, submission, MX and inbox
+dev *OPTIONS:
+    cargo run -- dev {{ OPTIONS }}
+
+# formatting, tidiness, and the unit tests of the crates that differ from main
+check:
+    cargo fmt --check
+    cargo test --quiet --test tidy
+    tests/changed
+
+# everything that CI runs
+test:
+    tests/run
+
+# end-to-end tests whose name contains NAME
+story NAME:
+    cargo test --test stories -- {{ NAME }}
+
+# SMTP dialogs whose file or title contains NAME
+dialog NAME:
+    DIALOG={{ quote(NAME) }} cargo test -p smtp -p postrider --test dialogs
+
+# write all golden files anew, then look at `git diff`
+golden:
+    UPDATE_GOLDEN=1 cargo test --test contract
+    UPDATE_GOLDEN=1 cargo test -p api -p postrider document
+
+# the benchmarks of one crate, or of one benchmark
+bench CRATE *NAME:
+    cargo bench -p {{ CRATE }} {{ if NAME == "" { "" } else { "--bench " + NAME } }}

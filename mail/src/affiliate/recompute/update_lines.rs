@@ -1,0 +1,317 @@
+//! Updates a stored line to the newest facts.
+//!
+//! `target_state` derives the required state from the facts and the line's own snapshot. The line then moves there by
+//! its own transitions, and each transition is recorded as a [`LineChange`].
+
+use jiff::Timestamp;
+
+use super::super::arithmetic::ArithmeticError;
+use super::super::commission::{
+    Commission, CommissionError, CommissionLevel, CommissionOrigin, CommissionState, FreezeReasons, ReversalReason,
+    SoldInvoice,
+};
+use super::super::program::AfterPayout;
+use super::super::sale::{DisputeState, SaleReturns};
+use super::{
+    AdjustmentDue, CustomerInput, LedgerLine, LineChange, LineUpdate, RecomputeFacts, ReferralBar, sellers_line,
+};
+
+/// Result for one line.
+#[derive(Debug, Default)]
+pub(super) struct LineResult {
+    /// The line, if it changed.
+    pub(super) written: Option<LineUpdate>,
+    /// The adjustment to write, if the line can no longer be changed.
+    pub(super) adjustment: Option<AdjustmentDue>,
+}
+
+/// The state that a line must have.
+struct TargetState {
+    /// The reason if it must be reversed.
+    reversed: Option<ReversalReason>,
+    /// The line's and the sale's amounts, for a reversed line the last ones; `None` leaves them unchanged.
+    amounts: Option<LineAmounts>,
+    /// The reasons for freezing it.
+    frozen: FreezeReasons,
+}
+
+/// The commission of a line and the remaining base of its sale, in minor units.
+#[derive(Clone, Copy)]
+struct LineAmounts {
+    commission: i64,
+    sale: i64,
+}
+
+/// Updates one line of an invoice. `lines` are all lines of the invoice.
+pub(super) fn update_line(
+    known: &RecomputeFacts<'_>,
+    lines: &[LedgerLine<'_>],
+    booked: &LedgerLine<'_>,
+) -> Result<LineResult, ArithmeticError> {
+    let Some(sold) = booked.line.sold_invoice() else { return Ok(LineResult::default()) };
+    let mut walk = LineTransitions::new(booked.line, known.now);
+    walk.set_charge(known.invoice.charge);
+    let too_much = if booked.is_out_of_reach() {
+        match known.rules.after_payout {
+            AfterPayout::Absorb => return Ok(LineResult { written: walk.into_update(), adjustment: None }),
+            AfterPayout::Offset => overpaid_amount(known.invoice.returned, lines, booked, sold)?,
+        }
+    } else {
+        walk.move_to(&target_state(known, lines, booked, sold)?);
+        0
+    };
+    // The adjustments of a line must add up to the negative of the overpaid amount.
+    let amount = too_much.checked_neg().and_then(|owed| owed.checked_sub(booked.adjusted));
+    let amount = amount.ok_or(ArithmeticError::TooLarge)?;
+    let Commission { id: line, partner, currency, .. } = *booked.line;
+    let adjustment = (amount != 0).then_some(AdjustmentDue { line, partner, amount, currency });
+    Ok(LineResult { written: walk.into_update(), adjustment })
+}
+
+/// Updates a bounty to the state of its referral; `None` if nothing changes. A line in an approved payout is not
+/// changed.
+#[must_use]
+pub fn update_bounty(booked: &LedgerLine<'_>, customer: &CustomerInput<'_>, now: Timestamp) -> Option<LineUpdate> {
+    let LedgerLine { line, is_orphan, .. } = *booked;
+    if booked.is_out_of_reach() || line.sold_invoice().is_some() {
+        return None;
+    }
+    let frozen = FreezeReasons { review: customer.is_under_review, inquiry: false };
+    let reversed = line.status.reversed().map(|(_, reason)| reason);
+    let orphaned = is_orphan.then_some(ReversalReason::PartnerDeleted);
+    let reversed = reversed.or(customer.barred.map(ReferralBar::reason)).or(orphaned);
+    let mut walk = LineTransitions::new(line, now);
+    walk.move_to(&TargetState { reversed, amounts: None, frozen });
+    walk.into_update()
+}
+
+/// Derives the required state of a line that can be changed.
+fn target_state(
+    known: &RecomputeFacts<'_>,
+    lines: &[LedgerLine<'_>],
+    booked: &LedgerLine<'_>,
+    sold: &SoldInvoice,
+) -> Result<TargetState, ArithmeticError> {
+    let (line, returned) = (booked.line, known.invoice.returned);
+    let reversed = line.status.reversed().map(|(_, reason)| reason);
+    let inquiry = returned.has_inquiry();
+    let frozen = FreezeReasons { inquiry, review: known.customer.is_under_review };
+    if let Some(reason) = reversed.filter(|reason| !reason.follows_from_sale()) {
+        // Reversed by the owner: the processor's data no longer matters.
+        return Ok(TargetState { reversed: Some(reason), amounts: None, frozen });
+    }
+    let came_back = reversal_reason(returned, lines, line)?;
+    let amounts = Some(amounts_after_refunds(line, sold, returned)?);
+    let barred = known.customer.barred.map(ReferralBar::reason);
+    let orphaned = booked.is_orphan.then_some(ReversalReason::PartnerDeleted);
+    let by_hand = seller_fraud(lines, line).or(barred).or(orphaned);
+    let reversed = match (came_back, reversed) {
+        (Some(ReversalReason::Dispute), _) | (_, Some(ReversalReason::Dispute)) => Some(ReversalReason::Dispute),
+        (Some(reason), _) => Some(reason),
+        // The refund failed, but a line that must not earn is not reopened.
+        (None, Some(reason)) if by_hand.is_some() => Some(reason),
+        (None, _) => by_hand,
+    };
+    Ok(TargetState { reversed, amounts, frozen })
+}
+
+/// The reversal reason that follows from refunds and disputes, without those that were waived for the line. A dispute
+/// takes precedence over a refund, in any order of arrival.
+fn reversal_reason(
+    returned: &SaleReturns,
+    lines: &[LedgerLine<'_>],
+    line: &Commission,
+) -> Result<Option<ReversalReason>, ArithmeticError> {
+    if reversing_disputes(line, returned).next().is_some() {
+        return Ok(Some(ReversalReason::Dispute));
+    }
+    let is_refunded = is_refunded(line, returned)? || follows_seller_refund(lines, line, returned)?;
+    Ok((is_refunded && !line.waives_refund(returned)).then_some(ReversalReason::Refund))
+}
+
+/// The disputes that reverse a line.
+fn reversing_disputes<'a>(line: &'a Commission, returned: &'a SaleReturns) -> impl Iterator<Item = DisputeState> + 'a {
+    let counts = returned.reversing_disputes().filter(|(id, _)| !line.waives_dispute(id));
+    counts.map(|(_, dispute)| dispute)
+}
+
+/// True if refunds reduce the line to zero.
+fn is_refunded(line: &Commission, returned: &SaleReturns) -> Result<bool, ArithmeticError> {
+    let Some(sold) = line.sold_invoice() else { return Ok(false) };
+    Ok(amounts_after(line, sold, returned.refunded)?.is_none())
+}
+
+/// True if this is the recruiter's line and refunds reduce the seller's line to zero.
+fn follows_seller_refund(
+    lines: &[LedgerLine<'_>],
+    line: &Commission,
+    returned: &SaleReturns,
+) -> Result<bool, ArithmeticError> {
+    let Some(sellers) = sellers_line(lines).filter(|_| line.level() == CommissionLevel::Two) else {
+        return Ok(false);
+    };
+    Ok(!sellers.line.waives_refund(returned) && is_refunded(sellers.line, returned)?)
+}
+
+/// Returns fraud for the recruiter's line if the seller's line was reversed for fraud.
+fn seller_fraud(lines: &[LedgerLine<'_>], line: &Commission) -> Option<ReversalReason> {
+    let sellers = sellers_line(lines).filter(|_| line.level() == CommissionLevel::Two)?;
+    let (_, reason) = sellers.line.status.reversed()?;
+    (reason == ReversalReason::Fraud && !line.waives(reason)).then_some(reason)
+}
+
+/// The amounts after refunds; if they are zero, the last amounts above zero.
+fn amounts_after_refunds(
+    line: &Commission,
+    sold: &SoldInvoice,
+    returned: &SaleReturns,
+) -> Result<LineAmounts, ArithmeticError> {
+    let last = [returned.refunded, returned.refunded_in_part, 0];
+    for refunded in last {
+        if let Some(amounts) = amounts_after(line, sold, refunded)? {
+            return Ok(amounts);
+        }
+    }
+    Ok(LineAmounts { commission: line.amount, sale: sold.amount })
+}
+
+/// The amounts after refunding `refunded` minor units; `None` if the commission is zero.
+fn amounts_after(line: &Commission, sold: &SoldInvoice, refunded: i64) -> Result<Option<LineAmounts>, ArithmeticError> {
+    let sale = sold.calculation.remaining(refunded)?;
+    if refunded >= sold.calculation.paid {
+        return Ok(None);
+    }
+    let commission = sold.calculation.payable(sale, line.currency)?.amount;
+    Ok((commission > 0).then_some(LineAmounts { commission, sale }))
+}
+
+/// The amount that was paid too much for a line that can no longer be changed. Never negative: a failed refund must not
+/// cause a second payment.
+fn overpaid_amount(
+    returned: &SaleReturns,
+    lines: &[LedgerLine<'_>],
+    booked: &LedgerLine<'_>,
+    sold: &SoldInvoice,
+) -> Result<i64, ArithmeticError> {
+    let line = booked.line;
+    let is_lost = match reversal_reason(returned, lines, line)? {
+        // A won dispute returned the money. The paid line was never reversed, so nobody can reinstate it.
+        Some(ReversalReason::Dispute) => {
+            reversing_disputes(line, returned).any(DisputeState::holds_funds) || is_refunded(line, returned)?
+        }
+        reason => reason.is_some(),
+    };
+    if is_lost {
+        return Ok(line.amount);
+    }
+    let due = amounts_after_refunds(line, sold, returned)?.commission;
+    Ok(line.amount.checked_sub(due).ok_or(ArithmeticError::TooLarge)?.max(0))
+}
+
+/// Applies transitions to a line and records them.
+struct LineTransitions<'a> {
+    line: std::borrow::Cow<'a, Commission>,
+    steps: Vec<LineChange>,
+    now: Timestamp,
+}
+
+impl<'a> LineTransitions<'a> {
+    fn new(line: &'a Commission, now: Timestamp) -> Self {
+        Self { line: std::borrow::Cow::Borrowed(line), steps: Vec::new(), now }
+    }
+
+    fn into_update(self) -> Option<LineUpdate> {
+        let Self { line, steps, .. } = self;
+        (!steps.is_empty()).then(|| LineUpdate { line: line.into_owned(), changes: steps })
+    }
+
+    /// Stores the charge's id once it is known.
+    fn set_charge(&mut self, charge: Option<&str>) {
+        let Some(charge) = charge else { return };
+        if self.line.sold_invoice().is_none_or(|sold| sold.charge.as_deref() == Some(charge)) {
+            return;
+        }
+        let line = self.line.to_mut();
+        if let CommissionOrigin::Sale(sold) = &mut line.origin {
+            sold.charge = Some(charge.to_owned());
+            line.touch(self.now);
+            self.steps.push(LineChange::Charge);
+        }
+    }
+
+    fn move_to(&mut self, wanted: &TargetState) {
+        if let Some(amounts) = wanted.amounts {
+            self.amounts(amounts);
+        }
+        match (wanted.reversed, self.line.status) {
+            (Some(reason), CommissionState::Reversed { reversed_at, reason: its, earned_at }) => {
+                if its != reason {
+                    let line = self.line.to_mut();
+                    line.status = CommissionState::Reversed { reversed_at, reason, earned_at };
+                    line.touch(self.now);
+                    self.steps.push(LineChange::ReasonChanged(reason));
+                }
+            }
+            (Some(reason), _) => {
+                self.leave_payout();
+                let now = self.now;
+                self.record_transition(|line| line.reverse(reason, now), LineChange::Reversed(reason));
+            }
+            (None, status) => {
+                if status.reversed().is_some() {
+                    let now = self.now;
+                    self.record_transition(|line| line.reopen(now).map(|()| true), LineChange::Reopened);
+                }
+                self.freeze(wanted.frozen);
+            }
+        }
+    }
+
+    fn amounts(&mut self, LineAmounts { commission, sale }: LineAmounts) {
+        if self.line.amount == commission && self.line.sale_amount() == sale {
+            return;
+        }
+        self.leave_payout();
+        let line = self.line.to_mut();
+        let from = std::mem::replace(&mut line.amount, commission);
+        if let CommissionOrigin::Sale(sold) = &mut line.origin {
+            sold.amount = sale;
+        }
+        line.touch(self.now);
+        self.steps.push(LineChange::Amount { from, to: commission });
+    }
+
+    fn freeze(&mut self, frozen: FreezeReasons) {
+        if self.line.status.frozen() == frozen {
+            return;
+        }
+        if frozen.is_frozen() {
+            self.leave_payout();
+        }
+        let now = self.now;
+        let step = if frozen.is_frozen() { LineChange::Frozen } else { LineChange::Thawed };
+        self.record_transition(|line| line.freeze(frozen, now), step);
+    }
+
+    /// Removes the line from its draft payout, if it is in one.
+    fn leave_payout(&mut self) {
+        if let CommissionState::InPayout { payout, .. } = self.line.status {
+            let now = self.now;
+            self.record_transition(
+                |line| line.leave_payout(payout, now).map(|()| true),
+                LineChange::LeftPayout(payout),
+            );
+        }
+    }
+
+    /// Applies a transition, and records it if it changed the line. A refused transition changes nothing.
+    fn record_transition(
+        &mut self,
+        move_it: impl FnOnce(&mut Commission) -> Result<bool, CommissionError>,
+        step: LineChange,
+    ) {
+        if move_it(self.line.to_mut()) == Ok(true) {
+            self.steps.push(step);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Trusted reporters of complaints: the operator's list of feedback loops (RFC 6449 3.1).
+//!
+//! An entry is an address (`staff@hotmail.com`), for a provider whose users cannot have it, or a domain
+//! (`senderscore.net`), for all addresses in it and its subdomains. A report is trusted if its author matches an entry
+//! and the author's domain is authenticated (DKIM or SPF, aligned).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::address::{Address, AddressError, DomainName, Mailbox};
+use crate::domain_name::organizational_domain;
+use crate::inbound_message::InboundMessage;
+
+use super::report_parts;
+
+/// Default entries: the feedback loops of Yahoo, Validity and Microsoft. The operator adds others after joining them.
+pub const DEFAULT_REPORTERS: [&str; 3] = ["arf.mail.yahoo.com", "senderscore.net", "staff@hotmail.com"];
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum FeedbackReporter {
+    Address(Address),
+    /// All addresses in a domain and its subdomains.
+    Domain(DomainName),
+}
+
+impl FeedbackReporter {
+    /// The entries of [`DEFAULT_REPORTERS`].
+    #[must_use]
+    pub fn defaults() -> Vec<Self> {
+        DEFAULT_REPORTERS.iter().filter_map(|text| text.parse().ok()).collect()
+    }
+
+    fn matches(&self, author: &Address) -> bool {
+        match self {
+            Self::Address(one) => {
+                one.domain() == author.domain() && one.local_part().eq_ignore_ascii_case(author.local_part())
+            }
+            Self::Domain(name) => {
+                let below = author.domain().as_str().strip_suffix(name.as_str());
+                below.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+            }
+        }
+    }
+}
+
+/// Returns whether the author of a message is trusted and authenticated.
+#[must_use]
+pub fn is_trusted_author(trusted: &[FeedbackReporter], arrival: &InboundMessage) -> bool {
+    let from = report_parts::header_field(&arrival.message, "From").and_then(|from| from.parse::<Mailbox>().ok());
+    let Some(author) = from.map(|mailbox| mailbox.address) else { return false };
+    let aligned = organizational_domain(author.domain());
+    let is_seen = || arrival.authenticated.iter().any(|name| organizational_domain(name) == aligned);
+    trusted.iter().any(|one| one.matches(&author)) && is_seen()
+}
+
+impl FromStr for FeedbackReporter {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        if text.contains('@') { text.parse().map(Self::Address) } else { text.parse().map(Self::Domain) }
+    }
+}
+
+impl TryFrom<String> for FeedbackReporter {
+    type Error = AddressError;
+
+    fn try_from(text: String) -> Result<Self, AddressError> {
+        text.parse()
+    }
+}
+
+impl From<FeedbackReporter> for String {
+    fn from(reporter: FeedbackReporter) -> Self {
+        reporter.to_string()
+    }
+}
+
+impl fmt::Display for FeedbackReporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Domain(name) => name.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrival(from: &str, authenticated: &[&str]) -> InboundMessage {
+        InboundMessage {
+            received_at: jiff::Timestamp::UNIX_EPOCH,
+            peer: "192.0.2.9".parse().unwrap(),
+            helo: "mx.example".to_owned(),
+            reverse_path: None,
+            recipient: "fbl@rp.example.com".parse().unwrap(),
+            message: bytes::Bytes::from(format!("From: {from}\r\n\r\nx")),
+            authenticated: authenticated.iter().map(|name| name.parse().unwrap()).collect(),
+        }
+    }
+
+    #[test]
+    fn only_who_is_listed_and_seen() {
+        let usual = FeedbackReporter::defaults();
+        assert_eq!(usual.len(), DEFAULT_REPORTERS.len());
+        for (from, authenticated, is_one) in [
+            ("Yahoo <feedback@arf.mail.yahoo.com>", vec!["arf.mail.yahoo.com"], true),
+            ("Yahoo <feedback@arf.mail.yahoo.com>", vec!["yahoo.com"], true),
+            ("Yahoo <feedback@arf.mail.yahoo.com>", vec![], false),
+            ("Yahoo <feedback@arf.mail.yahoo.com>", vec!["evil.example"], false),
+            ("eve@yahoo.com", vec!["yahoo.com"], false),
+            ("STAFF@hotmail.com", vec!["hotmail.com"], true),
+            ("eve@hotmail.com", vec!["hotmail.com"], false),
+            ("feedbackloop@comcastfbl.senderscore.net", vec!["senderscore.net"], true),
+            ("eve@notsenderscore.net", vec!["notsenderscore.net"], false),
+            ("", vec!["senderscore.net"], false),
+        ] {
+            assert_eq!(is_trusted_author(&usual, &arrival(from, &authenticated)), is_one, "{from} {authenticated:?}");
+        }
+    }
+}

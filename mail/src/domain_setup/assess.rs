@@ -1,0 +1,298 @@
+//! State machine of domain verification: whether mail may be sent, with which keys, and when the next check is.
+//!
+//! ```text
+//! unverified ──all required found, keys usable──► verified ──one is missing──► degraded ──72 hours──► unverified
+//!                                                    ▲──────all found again───────┘
+//! ```
+//!
+//! Records whose name servers did not respond change nothing: a DNS outage does not revoke verification.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{CheckedRecord, DomainRecord, DomainSetup, RecordFinding, RecordPurpose, RecordStatus};
+use crate::domain::{DomainState, RetiredDkimRecords, SealedDkimKeys, SendingDomain};
+
+/// How long a domain stays verified while a required record is missing (completions-email.md 2.4).
+const DEGRADED_MAX: Duration = Duration::from_secs(72 * 3_600);
+/// How long the records of retired keys must stay published.
+const RETIRED_KEY_OVERLAP: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// How long an unverified domain is checked automatically.
+const CHECK_FOR: Duration = Duration::from_secs(72 * 3_600);
+/// First checks, relative to the start; later ones are hourly.
+const FIRST_CHECKS: [Duration; 4] =
+    [Duration::from_secs(60), Duration::from_secs(5 * 60), Duration::from_secs(15 * 60), Duration::from_secs(60 * 60)];
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// The results of one check of a domain.
+#[derive(Debug, Clone)]
+pub struct DomainObservation {
+    /// Result of each record.
+    pub findings: Vec<(DomainRecord, RecordFinding)>,
+    /// The DKIM keys can be decrypted and used.
+    pub keys_open: bool,
+    pub at: Timestamp,
+}
+
+impl DomainObservation {
+    /// Returns whether all required records were found and the keys are usable.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.keys_open && self.required_statuses().all(|status| status == RecordStatus::Verified)
+    }
+
+    /// Returns whether something required is definitely wrong.
+    fn is_broken(&self) -> bool {
+        let good_or_unknown = |status| matches!(status, RecordStatus::Verified | RecordStatus::Pending);
+        !self.keys_open || !self.required_statuses().all(good_or_unknown)
+    }
+
+    fn required_statuses(&self) -> impl Iterator<Item = RecordStatus> {
+        self.findings.iter().filter(|(record, _)| record.required).map(|(_, finding)| finding.status)
+    }
+
+    /// Status of the record of a DKIM key.
+    fn key_status(&self, selector: &str) -> Option<RecordStatus> {
+        let of_key = |record: &DomainRecord| {
+            let label = record.name.strip_prefix(selector);
+            record.purpose == RecordPurpose::Dkim && label.is_some_and(|rest| rest.starts_with("._domainkey."))
+        };
+        self.findings.iter().find(|(record, _)| of_key(record)).map(|(_, finding)| finding.status)
+    }
+}
+
+/// Applies a check to a domain and its setup.
+#[must_use]
+pub fn assess(domain: &SendingDomain, setup: &DomainSetup, seen: &DomainObservation) -> (SendingDomain, DomainSetup) {
+    let (mut domain, mut setup) = (domain.clone(), setup.clone());
+    let before = domain.clone();
+    setup.checked = seen.findings.iter().map(checked_record).collect();
+    setup.last_checked_at = Some(seen.at);
+    setup.keys_open = seen.keys_open;
+    rotate_keys(&mut domain, setup.vouched, seen);
+    update_tracking_host(&mut domain, setup.vouched, seen);
+    match domain.state {
+        DomainState::Unverified if seen.is_complete() => {
+            domain.state = DomainState::Verified;
+            domain.verified_at = domain.verified_at.or(Some(seen.at));
+            setup.degraded_since = None;
+        }
+        DomainState::Unverified => {}
+        DomainState::Verified if seen.is_complete() => setup.degraded_since = None,
+        DomainState::Verified if seen.is_broken() && !setup.vouched => {
+            let since = *setup.degraded_since.get_or_insert(seen.at);
+            if time_after(since, DEGRADED_MAX) <= seen.at {
+                domain.state = DomainState::Unverified;
+                (setup.degraded_since, setup.since) = (None, seen.at);
+            }
+        }
+        DomainState::Verified => {}
+    }
+    if domain != before {
+        domain.updated_at = seen.at;
+    }
+    (domain, setup)
+}
+
+/// Activates new keys whose record is published, and updates which keys are published.
+fn rotate_keys(domain: &mut SendingDomain, vouched: bool, seen: &DomainObservation) {
+    if domain.former_dkim.as_ref().is_some_and(|former| former.until <= seen.at) {
+        domain.former_dkim = None;
+    }
+    let is_seen = |next: &SealedDkimKeys| seen.key_status(&next.selector) == Some(RecordStatus::Verified);
+    if let Some(next) = domain.next_dkim.take_if(|next| is_seen(next)) {
+        let former = std::mem::replace(&mut domain.dkim, next);
+        let until = time_after(seen.at, RETIRED_KEY_OVERLAP);
+        domain.former_dkim = Some(RetiredDkimRecords {
+            selector: former.selector,
+            rsa_record: former.rsa_record,
+            ed25519_record: former.ed25519_published.then_some(former.ed25519_record),
+            until,
+        });
+    }
+    match seen.key_status(&domain.dkim.ed25519_selector()) {
+        Some(RecordStatus::Verified) => domain.dkim.ed25519_published = true,
+        None | Some(RecordStatus::Pending) => {}
+        Some(_) => domain.dkim.ed25519_published &= vouched,
+    }
+}
+
+/// Tracking links use the tracking host while its record is published or the operator vouches for it.
+fn update_tracking_host(domain: &mut SendingDomain, vouched: bool, seen: &DomainObservation) {
+    let mut findings = seen.findings.iter();
+    let tracking = findings.find(|(record, _)| record.purpose == RecordPurpose::Tracking);
+    match tracking.map(|(_, finding)| finding.status) {
+        Some(RecordStatus::Verified) => {
+            domain.delivery.tracking_seen.clone_from(&domain.delivery.tracking_host);
+        }
+        // The name servers did not respond.
+        Some(RecordStatus::Pending) => {}
+        _ if vouched => {}
+        _ => domain.delivery.tracking_seen = None,
+    }
+}
+
+fn checked_record((record, finding): &(DomainRecord, RecordFinding)) -> CheckedRecord {
+    CheckedRecord { name: record.name.clone(), purpose: record.purpose, finding: finding.clone() }
+}
+
+/// Time of the next automatic check after `now`; `None` if there is none. `chance` spreads the checks over the hour, so
+/// that domains added together are not always checked together.
+#[must_use]
+pub fn next_check(domain: &SendingDomain, setup: &DomainSetup, now: Timestamp, chance: u64) -> Option<Timestamp> {
+    if setup.vouched {
+        return None;
+    }
+    let hour = HOUR - HOUR / 1_000 * u32::try_from(chance % 100).unwrap_or_default();
+    let awaits_links = domain.delivery.tracking_link_host() != domain.delivery.tracking_host.as_ref();
+    if domain.state == DomainState::Verified && domain.next_dkim.is_none() && !awaits_links {
+        return Some(time_after(now, hour));
+    }
+    let first = FIRST_CHECKS.into_iter().map(|wait| time_after(setup.since, wait)).find(|at| *at > now);
+    let next = first.unwrap_or_else(|| time_after(now, hour));
+    (next <= time_after(setup.since, CHECK_FOR) || domain.state == DomainState::Verified).then_some(next)
+}
+
+fn time_after(moment: Timestamp, wait: Duration) -> Timestamp {
+    moment.checked_add(wait).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{DeliverySettings, SealedSecret};
+    use crate::domain_setup::ServiceHosts;
+    use crate::id::{AccountId, DomainId};
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + seconds).unwrap()
+    }
+
+    fn dkim(selector: &str) -> SealedDkimKeys {
+        SealedDkimKeys {
+            selector: selector.to_owned(),
+            rsa_record: format!("v=DKIM1; k=rsa; p={selector}"),
+            rsa: SealedSecret(String::new()),
+            ed25519_record: format!("v=DKIM1; k=ed25519; p={selector}"),
+            ed25519: SealedSecret(String::new()),
+            ed25519_published: false,
+            rsa_bits: 2_048,
+        }
+    }
+
+    fn domain() -> SendingDomain {
+        SendingDomain {
+            id: DomainId::new(at(0), 1),
+            account: AccountId::new(at(0), 1),
+            name: "example.com".parse().unwrap(),
+            state: DomainState::Unverified,
+            dkim: dkim("one"),
+            next_dkim: None,
+            former_dkim: None,
+            delivery: DeliverySettings::default(),
+            inbound_enabled: false,
+            inbound_addresses: Vec::new(),
+            created_at: at(0),
+            verified_at: None,
+            updated_at: at(0),
+        }
+    }
+
+    fn facts() -> ServiceHosts {
+        ServiceHosts {
+            return_path_host: "rp.example.net".parse().unwrap(),
+            spf_include_host: "spf.example.net".parse().unwrap(),
+            ownership_label: "_service".to_owned(),
+            mail_host: "mx.example.net".parse().unwrap(),
+            pages_host: None,
+        }
+    }
+
+    /// A check in which all records are found, except those with the given name prefixes.
+    fn look(domain: &SendingDomain, at: Timestamp, but: &[(&str, RecordStatus)]) -> DomainObservation {
+        let finding = |record: DomainRecord| {
+            let other = but.iter().find(|(name, _)| record.name.starts_with(name));
+            let status = other.map_or(RecordStatus::Verified, |(_, status)| *status);
+            (record, RecordFinding { status, found: Vec::new(), error: None, merged: None, checked_at: at })
+        };
+        DomainObservation {
+            findings: facts().required_records(domain).into_iter().map(finding).collect(),
+            keys_open: true,
+            at,
+        }
+    }
+
+    #[test]
+    fn all_that_is_required_verifies_and_nothing_less() {
+        let (new, setup) = (domain(), DomainSetup::new(at(0)));
+        for missing in ["_service.", "one.", "rp.", "example.com"] {
+            let seen = look(&new, at(60), &[(missing, RecordStatus::Missing)]);
+            assert_eq!(assess(&new, &setup, &seen).0.state, DomainState::Unverified, "{missing}");
+        }
+        let closed = DomainObservation { keys_open: false, ..look(&new, at(60), &[]) };
+        assert_eq!(assess(&new, &setup, &closed).0.state, DomainState::Unverified);
+        let but = [("_dmarc.", RecordStatus::Missing), ("onee.", RecordStatus::Missing)];
+        let (verified, _) = assess(&new, &setup, &look(&new, at(60), &but));
+        assert_eq!((verified.state, verified.verified_at), (DomainState::Verified, Some(at(60))));
+        assert!(!verified.dkim.ed25519_published);
+        assert!(assess(&verified, &setup, &look(&verified, at(61), &[])).0.dkim.ed25519_published);
+    }
+
+    #[test]
+    fn a_record_that_is_gone_is_forgiven_for_three_days_and_an_outage_for_ever() {
+        let (verified, setup) = assess(&domain(), &DomainSetup::new(at(0)), &look(&domain(), at(0), &[]));
+        let gone = |at| look(&verified, at, &[("rp.", RecordStatus::Missing)]);
+        let (still, degraded) = assess(&verified, &setup, &gone(at(10)));
+        assert_eq!((still.state, degraded.degraded_since), (DomainState::Verified, Some(at(10))));
+        let (back, well) = assess(&still, &degraded, &look(&still, at(20), &[]));
+        assert_eq!((back.state, well.degraded_since), (DomainState::Verified, None));
+        let hours_72 = 72 * 3_600;
+        assert_eq!(assess(&still, &degraded, &gone(at(9 + hours_72))).0.state, DomainState::Verified);
+        let (lost, since) = assess(&still, &degraded, &gone(at(10 + hours_72)));
+        assert_eq!((lost.state, since.since), (DomainState::Unverified, at(10 + hours_72)));
+        let dark = look(&verified, at(20), &[("", RecordStatus::Pending)]);
+        assert_eq!(assess(&verified, &setup, &dark).1.degraded_since, None);
+        assert_eq!(assess(&still, &degraded, &dark).1.degraded_since, Some(at(10)), "an outage mends nothing");
+    }
+
+    #[test]
+    fn new_keys_sign_when_their_record_is_seen() {
+        let turning = SendingDomain { next_dkim: Some(dkim("two")), ..domain() };
+        let setup = DomainSetup::new(at(0));
+        let (waiting, _) = assess(&turning, &setup, &look(&turning, at(5), &[("two", RecordStatus::Missing)]));
+        assert_eq!((waiting.dkim.selector.as_str(), waiting.next_dkim.is_some()), ("one", true));
+        let but = [("twoe.", RecordStatus::Missing)];
+        let (turned, setup) = assess(&waiting, &setup, &look(&waiting, at(6), &but));
+        assert_eq!((turned.dkim.selector.as_str(), &turned.next_dkim), ("two", &None));
+        assert!(!turned.dkim.ed25519_published);
+        let former = turned.former_dkim.clone().unwrap();
+        assert_eq!((former.selector.as_str(), former.until), ("one", at(6 + 7 * 24 * 3_600)));
+        let names: Vec<String> = facts().required_records(&turned).into_iter().map(|record| record.name).collect();
+        assert!(names.contains(&"one._domainkey.example.com".to_owned()), "{names:?}");
+        assert_eq!(assess(&turned, &setup, &look(&turned, former.until, &[])).0.former_dkim, None);
+    }
+
+    #[test]
+    fn it_is_looked_soon_then_hourly_and_not_for_ever() {
+        let (new, setup) = (domain(), DomainSetup::new(at(0)));
+        let mut looks = Vec::new();
+        let mut now = at(0);
+        while let Some(next) = next_check(&new, &setup, now, 0) {
+            looks.push(next.duration_since(now).as_secs());
+            now = next;
+        }
+        assert_eq!(looks[..5], [60, 240, 600, 2_700, 3_600]);
+        assert_eq!((looks.len(), now), (4 + 71, at(72 * 3_600)));
+        let verified = SendingDomain { state: DomainState::Verified, ..new };
+        assert_eq!(next_check(&verified, &setup, at(1 << 30), 0), Some(at((1 << 30) + 3_600)));
+        let spread = next_check(&verified, &setup, at(0), 99).unwrap();
+        assert!(spread > at(3_200) && spread < at(3_300), "{spread}");
+        // A new tracking host is checked at once.
+        let mut naming = verified;
+        naming.delivery.tracking_host = Some("links.example.com".parse().unwrap());
+        assert_eq!(next_check(&naming, &setup, at(0), 0), Some(at(60)));
+        naming.delivery.tracking_seen.clone_from(&naming.delivery.tracking_host);
+        assert_eq!(next_check(&naming, &setup, at(0), 0), Some(at(3_600)));
+    }
+}

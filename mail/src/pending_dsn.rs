@@ -1,0 +1,88 @@
+//! A pending DSN: one recipient's entry, stored until a report ([`crate::dsn`]) includes it.
+//!
+//! It is written in the commit that settles the recipient and deleted in the commit that creates the report, so each
+//! entry is reported once. Entries that are pending at the same time share one report.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::address::Address;
+use crate::reply::SmtpReply;
+
+/// The Action field of a DSN (RFC 3464 2.3.3), the most severe first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DsnAction {
+    /// Delivery was given up.
+    Failed,
+    /// Delivery is delayed, and is retried until this time.
+    Delayed(Timestamp),
+    /// The next host accepted the message, without confirming delivery: this server requests no success DSNs from it.
+    Relayed,
+}
+
+impl DsnAction {
+    /// Value of the Action field.
+    #[must_use]
+    pub fn action_field(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Delayed(_) => "delayed",
+            Self::Relayed => "relayed",
+        }
+    }
+
+    /// Subject of a report whose most severe action this is.
+    #[must_use]
+    pub fn subject_line(self) -> &'static str {
+        match self {
+            Self::Failed => "Undelivered mail returned to sender",
+            Self::Delayed(_) => "Mail is delayed, and will be tried again",
+            Self::Relayed => "Mail was handed to the next host",
+        }
+    }
+
+    /// Introductory text of a report; the recipients follow.
+    #[must_use]
+    pub fn intro_text(self) -> &'static str {
+        match self {
+            Self::Failed => "Your message could not be delivered to",
+            Self::Delayed(_) => "You need not send your message again. It has not yet been delivered to",
+            Self::Relayed => "Your message was handed to the next mail host on its way to",
+        }
+    }
+
+    /// Enhanced status code for the Status field. The action determines its class, even if the last reply had another
+    /// class (RFC 3464 2.3.4, RFC 3463 2).
+    #[must_use]
+    pub fn status_code(self, reply: Option<&SmtpReply>) -> String {
+        let (class, otherwise) = match self {
+            Self::Failed => (5, "5.4.7"),
+            Self::Delayed(_) => (4, "4.4.1"),
+            Self::Relayed => (2, "2.0.0"),
+        };
+        let code = reply.and_then(|reply| reply.enhanced);
+        code.map_or_else(|| otherwise.to_owned(), |e| format!("{class}.{}.{}", e.subject, e.detail))
+    }
+}
+
+/// One recipient's entry of a DSN.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingDsn {
+    /// Index of the recipient in the email.
+    pub recipient: u16,
+    pub address: Address,
+    pub action: DsnAction,
+    /// ORCPT, decoded (RFC 3461 4.2).
+    pub original_recipient: Option<String>,
+    /// Last reply of the destination, or a local one in its place.
+    pub reply: Option<SmtpReply>,
+    /// The host that sent the reply.
+    pub remote_host: Option<String>,
+    /// Human-readable cause, as a sentence.
+    pub explanation: String,
+    pub accepted_at: Timestamp,
+    pub last_attempt_at: Timestamp,
+    /// The sender used SMTPUTF8 and can therefore read reports in UTF-8 (RFC 6533).
+    pub smtputf8: bool,
+}

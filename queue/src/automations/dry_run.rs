@@ -1,0 +1,153 @@
+//! Dry run: executes one run of an automation at once, whatever the automation's status, so that users can test it.
+//!
+//! Delays and waits are skipped (a wait counts as timed out); conditions are evaluated. A dry run renders emails and
+//! text messages without sending them; a test sends them. The run is returned, not stored, and records no events.
+
+use mail::automation::AutomationDefinition;
+use mail::automation::context::{EventFacts, RunContext, WaitResult};
+use mail::automation::definition::{SendEmailStep, StepAction};
+use mail::automation::run::{AutomationRun, NextStep, RunMode, RunStart};
+use mail::id::{AutomationId, ProductEventId, RunId};
+use mail::trigger_event::TriggerEvent;
+use serde_json::{Value, json};
+use store::access::Tenant;
+use store::engine::ReadError;
+use thiserror::Error;
+
+use super::render_email::{self, RenderEmailError};
+use super::sms_step::SmsMessage;
+use super::step;
+use crate::intake::Intake;
+use crate::submit_error::SubmitError;
+
+/// Why no dry run was made.
+#[derive(Debug, Error)]
+pub enum DryRunError {
+    #[error("automation not found")]
+    NotFound,
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+impl Intake {
+    /// Executes a run that this signal would start, to its end.
+    ///
+    /// # Errors
+    /// The automation does not exist, or the store cannot be read.
+    pub async fn dry_run(
+        &self,
+        tenant: &Tenant,
+        automation: AutomationId,
+        signal: &TriggerEvent<'_>,
+        mode: RunMode,
+    ) -> Result<AutomationRun, DryRunError> {
+        let account = tenant.account().id;
+        let found = store::automation::get(self.store(), account, automation).await?;
+        let automation = found.ok_or(DryRunError::NotFound)?.automation;
+        // The version of a draft can change: bypass the cache.
+        let version = store::automation::get_version(self.store(), account, automation.id, automation.version);
+        let definition = version.await?.ok_or(DryRunError::NotFound)?.definition;
+        let now = self.clock().now();
+        let beginning = RunStart {
+            id: RunId::new(now, self.entropy().unique_bits()),
+            partition: 0,
+            source: ProductEventId::from_bytes(signal.id).to_string(),
+            event_name: signal.name,
+            user_id: signal.user_id,
+            email: signal.email,
+            lineage: Vec::new(),
+            at: now,
+        };
+        let (mut run, _) = AutomationRun::begin(&automation, &definition, beginning);
+        let mut run_context = RunContext::new(EventFacts::from(signal));
+        while run.status.is_active() {
+            self.dry_run_step(tenant, (&mut run, &definition), &mut run_context, mode).await;
+        }
+        Ok(run)
+    }
+
+    async fn dry_run_step(
+        &self,
+        tenant: &Tenant,
+        (run, definition): (&mut AutomationRun, &AutomationDefinition),
+        run_context: &mut RunContext,
+        mode: RunMode,
+    ) {
+        let now = self.clock().now();
+        let Some(action) = definition.steps.get(run.index).map(|step| &step.action) else {
+            drop(run.fail_step("the step does not exist", now));
+            return;
+        };
+        let outcome = match action {
+            StepAction::Delay(delay) => step::delay_until(delay, run_context, now)
+                .map(|until| (json!({"skipped": true, "until": mail::timestamp::to_rfc3339(until)}), NextStep::Next)),
+            StepAction::WaitForEvent(_) => {
+                run_context.wait = Some(WaitResult { received: false, facts: None });
+                Ok((json!({"skipped": true, "received": false}), NextStep::Next))
+            }
+            StepAction::Condition(condition) => {
+                let holds = step::condition_holds(&condition.condition, run_context);
+                Ok((json!({"result": holds}), step::next_step_after(condition, holds)))
+            }
+            StepAction::SendEmail(email) => {
+                self.dry_run_email(tenant, (run, email), run_context, mode).await.map(|shown| (shown, NextStep::Next))
+            }
+            StepAction::Sms(_) => match Self::render_sms(action, run_context) {
+                Some(Ok(text)) => self.dry_run_sms(run, &text, mode).await.map(|shown| (shown, NextStep::Next)),
+                Some(Err(error)) => Err(error),
+                None => Err("the step has no text".to_owned()),
+            },
+        };
+        let now = self.clock().now();
+        match outcome {
+            Ok((output, then)) => drop(run.complete_step(output, then, now)),
+            Err(error) => drop(run.fail_step(&error, now)),
+        }
+    }
+
+    async fn dry_run_email(
+        &self,
+        tenant: &Tenant,
+        (run, email): (&AutomationRun, &SendEmailStep),
+        run_context: &RunContext,
+        mode: RunMode,
+    ) -> Result<Value, String> {
+        let rendered = render_email::render_email(self, tenant, (run, email), run_context).await;
+        let mut rendered = rendered.map_err(|error| match error {
+            RenderEmailError::Permanent(error) | RenderEmailError::Transient(error) => error,
+            // A dry run answers no received email.
+            RenderEmailError::Withheld(why) => why.word().to_owned(),
+        })?;
+        let mut shown = rendered.preview;
+        if mode != RunMode::TestSend {
+            return Ok(shown);
+        }
+        // The run is not stored, so the email cannot refer to it.
+        rendered.draft.options.run = None;
+        match self.submit(tenant, rendered.draft).await {
+            Ok(accepted) => shown["email_id"] = json!(accepted.id),
+            Err(SubmitError::Suppressed { id, .. }) => {
+                shown["suppressed"] = json!(true);
+                shown["email_id"] = json!(id);
+            }
+            Err(refusal) => return Err(refusal.to_string()),
+        }
+        Ok(shown)
+    }
+
+    async fn dry_run_sms(&self, run: &AutomationRun, text: &SmsMessage, mode: RunMode) -> Result<Value, String> {
+        let mut shown = text.preview();
+        if mode != RunMode::TestSend {
+            return Ok(shown);
+        }
+        let provider = self.automations().0.sms_provider.get().ok_or("no SMS provider is configured (`[sms]`)")?;
+        let answer = provider.post_message(text, format!("{}-{}", run.id, run.index)).await;
+        let answer = answer.map_err(|error| format!("the SMS provider did not respond: {error}"))?;
+        if !(200..300).contains(&answer.status) {
+            return Err(format!("the SMS provider responded with status {}", answer.status));
+        }
+        shown["status"] = json!("sent");
+        Ok(shown)
+    }
+}

@@ -1,0 +1,162 @@
+//! The email of a step: submitted through intake like all mail, and the step completes in the commit that accepts it.
+//!
+//! Suppressed recipients do not fail the run: the step's output names them and the run continues. Transient refusals
+//! (disk full, a plan's cap) are retried for a day; others fail the run.
+//!
+//! One automation answers an author at most once an hour, so that two auto-responders that do not declare themselves do
+//! not loop (RFC 3834 2).
+
+use std::borrow::Cow;
+
+use jiff::{SignedDuration, Timestamp};
+use mail::automation::context::RunContext;
+use mail::automation::definition::SendEmailStep;
+use mail::automation::person_key::{self, PersonKey};
+use mail::automation::run::AutomationRun;
+use mail::received::{AutoReplyContext, AutoReplyRefusal};
+use serde_json::{Value, json};
+use store::access::{AccessError, Tenant};
+use store::automation_run::StoredRun;
+use store::automation_run::run_indexes::LastAnswer;
+use store::engine::{Batch, ReadError};
+
+use super::render_email::{self, RenderEmailError, StepEmail};
+use super::step::{self, RunUpdate};
+use crate::intake::{Intake, SubmitReceipt};
+use crate::submit_error::SubmitError;
+
+/// Minimum time between two automatic replies to an author.
+const ANSWER_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
+
+/// Result of committing a step.
+pub(super) enum StepCommit {
+    Committed,
+    /// The run changed since it was read.
+    Conflict,
+    /// The store refused the commit or its result is unknown: retry soon.
+    Retry,
+}
+
+impl Intake {
+    /// Executes a step that sends an email.
+    pub(super) async fn run_email_step(
+        &self,
+        found: &StoredRun,
+        email: &SendEmailStep,
+        known: &RunContext,
+    ) -> Result<StepCommit, ReadError> {
+        let now = self.clock().now();
+        let run = &found.run;
+        let (known, answered) = self.limit_answer_rate(run, known, now).await?;
+        let rendered = match self.run_tenant(run).await {
+            Ok(tenant) => {
+                render_email::render_email(self, &tenant, (run, email), &known).await.map(|rendered| (tenant, rendered))
+            }
+            Err(unwritten) => Err(unwritten),
+        };
+        let (tenant, StepEmail { draft, answers, withheld, .. }) = match rendered {
+            Ok(rendered) => rendered,
+            Err(RenderEmailError::Withheld(why)) => {
+                let output = json!({"withheld": why.word()});
+                return self.commit_run_update(found, step::complete_step(run.clone(), output, now)).await;
+            }
+            Err(RenderEmailError::Permanent(why)) => {
+                return self.commit_run_update(found, step::fail_step(run.clone(), &why, now)).await;
+            }
+            Err(RenderEmailError::Transient(why)) => {
+                return self.commit_run_update(found, step::defer_step(run.clone(), &why, now)).await;
+            }
+        };
+        let also = |outcomes: &[Result<SubmitReceipt, SubmitError>], batch: &mut Batch| {
+            if let Some(outcome) = outcomes.first() {
+                self.automations().write_run_update(
+                    found,
+                    &email_step_update(run, (outcome, withheld), now),
+                    now,
+                    batch,
+                );
+                if let (true, Ok(_), Some((author, before))) = (answers, outcome, &answered) {
+                    store::automation_run::run_indexes::put_last_answer(batch, run, (*author, now), before);
+                }
+            }
+        };
+        match self.submit_batch(&tenant, vec![draft], false, &also).await {
+            Ok(outcomes) if matches!(outcomes.first(), Some(Err(SubmitError::Unconfirmed { .. }))) => {
+                Ok(StepCommit::Retry)
+            }
+            Ok(_) => Ok(StepCommit::Committed),
+            Err(SubmitError::DoneConcurrently) => Ok(StepCommit::Conflict),
+            Err(_) => Ok(StepCommit::Retry),
+        }
+    }
+
+    /// Returns the run's context, with the reply withheld if another run answered the author within the interval; and
+    /// the stored last reply to that author.
+    async fn limit_answer_rate<'a>(
+        &self,
+        run: &AutomationRun,
+        known: &'a RunContext,
+        now: Timestamp,
+    ) -> Result<(Cow<'a, RunContext>, Option<(PersonKey, LastAnswer)>), ReadError> {
+        let open = known.answering.as_ref().filter(|known| known.unanswerable.is_none());
+        let Some(author) = open.and_then(|known| known.author.as_ref()) else {
+            return Ok((Cow::Borrowed(known), None));
+        };
+        let author = person_key::email_key(&author.to_canonical().to_string());
+        let before =
+            store::automation_run::run_indexes::find_last_answer(self.store(), (run.account, run.automation), author)
+                .await?;
+        let lately =
+            before.last.is_some_and(|last| last.run != run.id && now.duration_since(last.at).abs() < ANSWER_INTERVAL);
+        let known = match &known.answering {
+            Some(answering) if lately => {
+                let unanswerable = Some(AutoReplyRefusal::AnsweredLately);
+                let answering = Some(AutoReplyContext { unanswerable, ..answering.clone() });
+                Cow::Owned(RunContext { answering, ..known.clone() })
+            }
+            _ => Cow::Borrowed(known),
+        };
+        Ok((known, Some((author, before))))
+    }
+
+    pub(super) async fn run_tenant(&self, run: &AutomationRun) -> Result<Tenant, RenderEmailError> {
+        store::access::service_tenant(self.store(), run.account).await.map_err(|error| match error {
+            AccessError::Unavailable(error) => RenderEmailError::Transient(error.to_string()),
+            error => RenderEmailError::Permanent(error.to_string()),
+        })
+    }
+}
+
+/// State of the run after its email was accepted or refused.
+fn email_step_update(
+    run: &AutomationRun,
+    (outcome, withheld): (&Result<SubmitReceipt, SubmitError>, Option<AutoReplyRefusal>),
+    now: Timestamp,
+) -> RunUpdate {
+    let run = run.clone();
+    let output = |mut output: Value| {
+        if let Some(why) = withheld {
+            output["withheld"] = json!(why.word());
+        }
+        output
+    };
+    match outcome {
+        Ok(accepted) => step::complete_step(run, output(json!({"email_id": accepted.id})), now),
+        Err(SubmitError::Suppressed { id, .. }) => {
+            step::complete_step(run, output(json!({"suppressed": true, "email_id": id})), now)
+        }
+        Err(refusal) if is_transient(refusal) => step::defer_step(run, &refusal.to_string(), now),
+        Err(refusal) => step::fail_step(run, &refusal.to_string(), now),
+    }
+}
+
+fn is_transient(refusal: &SubmitError) -> bool {
+    refusal.is_transient()
+        || matches!(
+            refusal,
+            SubmitError::PlanLimit(_)
+                | SubmitError::StorageFull(_)
+                | SubmitError::SigningFailed
+                | SubmitError::DoneConcurrently
+        )
+}

@@ -1,0 +1,406 @@
+//! Applies a signal to the automations of its account, in the caller's commit.
+//!
+//! ```text
+//! signal ─► has a trigger? ─► cancel runs ─► resume runs ─► start runs
+//! ```
+//!
+//! The batch checks everything that was read. One commit changes a bounded number of runs and bytes. If a signal
+//! matches more runs, they are all counted (at most [`MATCHED_MAX`] of them), and a job changes the rest.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use mail::automation::context::{self, RunContext, WaitResult};
+use mail::automation::definition::{MatchBy, Reentry, StepAction};
+use mail::automation::job::{AutomationJobKind, SealedBytes};
+use mail::automation::person_key;
+use mail::automation::run::{AutomationRun, CancelSource, LINEAGE_MAX, NextStep, RunStart, RunWait};
+use mail::automation::{AutomationDefinition, AutomationStatus, STARTED_MAX};
+use mail::id::{AccountId, AutomationId, RunId};
+use mail::trigger_event::TriggerEvent;
+use serde_json::{Value, json};
+use store::automation::TriggerRole;
+use store::automation_run::{RunKey, StoredRun};
+use store::engine::{Batch, ReadError, Store};
+
+use super::trigger_signal::TriggerSignal;
+use super::{AutomationEngine, SignalEffects};
+
+/// Limit of the runs of a person, or waiting for an event about a person, that a signal is matched against.
+const MATCHED_MAX: usize = 10_000;
+/// Runs read at once.
+const PAGE: usize = 200;
+/// Runs changed in one commit.
+const CHANGED_MAX: usize = 1_000;
+/// Approximate bytes that the changes of one commit may write.
+const CHANGED_BYTES_MAX: usize = 4 << 20;
+/// Approximate bytes of one change besides the run's context.
+const CHANGE_BYTES: usize = 4 << 10;
+
+/// Remaining changes that one commit may make.
+pub(super) struct CommitBudget {
+    runs: usize,
+    bytes: usize,
+}
+
+impl CommitBudget {
+    pub(super) fn new() -> Self {
+        Self { runs: CHANGED_MAX, bytes: CHANGED_BYTES_MAX }
+    }
+
+    fn try_consume(&mut self, bytes: usize) -> bool {
+        let bytes = bytes.saturating_add(CHANGE_BYTES);
+        if self.runs == 0 || self.bytes < bytes {
+            // Later runs wait too, to preserve the order.
+            self.runs = 0;
+            return false;
+        }
+        (self.runs, self.bytes) = (self.runs - 1, self.bytes - bytes);
+        true
+    }
+}
+
+/// Result of matching a signal against runs.
+#[derive(Debug, Default)]
+pub(super) struct MatchedRuns {
+    pub(super) matched: u64,
+    /// Cursors of the runs that a job must process; `None` if none are left.
+    pub(super) left: Option<Vec<Option<SealedBytes>>>,
+}
+
+impl AutomationEngine {
+    fn store(&self) -> &Store {
+        &self.0.worker.store
+    }
+
+    /// Writes the effects of an event into `batch`. The batch checks what was read: after a conflict, build a new batch
+    /// with a new call. After the commit, call [`AutomationEngine::wake`].
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn apply_event(&self, signal: &TriggerEvent<'_>, batch: &mut Batch) -> Result<SignalEffects, ReadError> {
+        let named = (signal.account, signal.name);
+        if !self.0.worker.trigger_index.has_trigger(self.store(), named, self.now()).await? {
+            return Ok(SignalEffects::default());
+        }
+        self.apply_signal(&TriggerSignal::from_product_event(signal), batch).await
+    }
+
+    pub(super) async fn apply_signal(
+        &self,
+        trigger_signal: &TriggerSignal,
+        batch: &mut Batch,
+    ) -> Result<SignalEffects, ReadError> {
+        let triggered =
+            store::automation::list_triggered(self.store(), trigger_signal.account, &trigger_signal.facts.name).await?;
+        let of = |role| triggered.iter().filter(move |(r, _)| *r == role).map(|(_, id)| *id).collect::<Vec<_>>();
+        let (mut budget, mut done) = (CommitBudget::new(), HashSet::new());
+        let cancelled =
+            self.cancel_matching(trigger_signal, &of(TriggerRole::Cancels), (&mut budget, &mut done), batch).await?;
+        let resumed = match of(TriggerRole::Awaits).is_empty() {
+            true => MatchedRuns::default(),
+            false => self.resume_waiting(trigger_signal, &[], (&mut budget, &done), batch).await?,
+        };
+        for (matched_runs, cancels) in [(&cancelled, true), (&resumed, false)] {
+            if let Some(after) = &matched_runs.left {
+                self.enqueue_remaining(trigger_signal, cancels, after.clone(), batch)?;
+            }
+        }
+        let matched = self.start_runs(trigger_signal, &of(TriggerRole::Starts), &done, batch).await?;
+        Ok(SignalEffects { matched, resumed: resumed.matched, cancelled: cancelled.matched })
+    }
+
+    fn enqueue_remaining(
+        &self,
+        trigger_signal: &TriggerSignal,
+        cancels: bool,
+        after: Vec<Option<SealedBytes>>,
+        batch: &mut Batch,
+    ) -> Result<(), ReadError> {
+        let signal = SealedBytes(self.seal_json(trigger_signal.source.as_bytes(), trigger_signal)?);
+        // Prefix the source, which is the associated data of the seal.
+        let signal = SealedBytes(
+            [&[u8::try_from(trigger_signal.source.len()).unwrap_or(0)], trigger_signal.source.as_bytes(), &signal.0]
+                .concat(),
+        );
+        self.enqueue_job(batch, trigger_signal.account, AutomationJobKind::Rest { signal, cancels, after });
+        Ok(())
+    }
+
+    /// Unseals a signal that a job stored.
+    pub(super) fn unseal_signal(&self, SealedBytes(bytes): &SealedBytes) -> Result<TriggerSignal, ReadError> {
+        let cut = || {
+            let (length, rest) = bytes.split_first()?;
+            rest.split_at_checked(usize::from(*length))
+        };
+        let (source, sealed) = cut().ok_or_else(|| super::corrupt("the stored signal of a job is truncated"))?;
+        self.unseal_json(source, sealed)
+    }
+
+    /// Cancels runs of the signal's person whose automations list the event in `cancel_on_events`.
+    pub(super) async fn cancel_matching(
+        &self,
+        trigger_signal: &TriggerSignal,
+        automations: &[AutomationId],
+        (budget, done): (&mut CommitBudget, &mut HashSet<RunId>),
+        batch: &mut Batch,
+    ) -> Result<MatchedRuns, ReadError> {
+        let (mut matched_runs, now) = (MatchedRuns::default(), self.now());
+        for automation in automations {
+            for person in trigger_signal.person_keys() {
+                let of = (trigger_signal.account, *automation);
+                let ids =
+                    store::automation_run::run_indexes::list_active(self.store(), of, person, MATCHED_MAX).await?;
+                for page in ids.chunks(PAGE) {
+                    let page: Vec<RunKey> = page.iter().map(|id| (of.0, of.1, *id)).collect();
+                    for (found, _) in store::automation_run::get_each(self.store(), &page).await? {
+                        if done.contains(&found.run.id) || !self.is_cancelled_by(&found.run, trigger_signal).await? {
+                            continue;
+                        }
+                        matched_runs.matched += 1;
+                        done.insert(found.run.id);
+                        if !budget.try_consume(0) {
+                            matched_runs.left = Some(Vec::new());
+                            continue;
+                        }
+                        let mut after = found.run.clone();
+                        after.cancel(CancelSource::Event, now);
+                        store::automation_run::update(batch, &found, &after);
+                    }
+                }
+            }
+        }
+        Ok(matched_runs)
+    }
+
+    async fn is_cancelled_by(&self, run: &AutomationRun, trigger_signal: &TriggerSignal) -> Result<bool, ReadError> {
+        let who = (run.user_id.as_deref(), run.email.as_deref());
+        if !run.status.is_active()
+            || run.created_at > trigger_signal.at
+            || !person_key::is_same_person(who, trigger_signal.user_and_address())
+        {
+            return Ok(false);
+        }
+        if !trigger_signal.is_personal() {
+            return Ok(false);
+        }
+        let Some(definition) = self.definition(run.account, (run.automation, run.version)).await? else {
+            return Ok(false);
+        };
+        let trigger = &definition.trigger;
+        let machine = trigger_signal.machine && !trigger.include_machine;
+        Ok(!machine && trigger.cancel_on_events.contains(&trigger_signal.facts.name))
+    }
+
+    pub(super) async fn definition(
+        &self,
+        account: AccountId,
+        version: (AutomationId, u32),
+    ) -> Result<Option<Arc<AutomationDefinition>>, ReadError> {
+        self.0.definition_cache.get(self.store(), account, version).await
+    }
+
+    /// Resumes runs that wait for this event, starting after the given cursors.
+    pub(super) async fn resume_waiting(
+        &self,
+        trigger_signal: &TriggerSignal,
+        after: &[Option<SealedBytes>],
+        (budget, done): (&mut CommitBudget, &HashSet<RunId>),
+        batch: &mut Batch,
+    ) -> Result<MatchedRuns, ReadError> {
+        let event_json = context::event_context(&trigger_signal.facts);
+        let (mut matched_runs, mut seen) = (MatchedRuns::default(), done.clone());
+        let (mut places, mut left) = (Vec::new(), false);
+        for (n, person) in trigger_signal.person_keys().into_iter().enumerate() {
+            let mut behind = after.get(n).cloned().flatten().map(|SealedBytes(at)| at);
+            let (mut place, mut looked_at) = (behind.clone(), 0);
+            while looked_at < MATCHED_MAX {
+                let named = (trigger_signal.account, trigger_signal.facts.name.as_str(), person);
+                let page =
+                    store::automation_run::wait::list_waiting_for(self.store(), named, behind.as_deref(), PAGE).await?;
+                looked_at += page.len();
+                let abouts: Vec<RunKey> = page.iter().map(|(_, about)| *about).collect();
+                for (found, sealed) in store::automation_run::get_each(self.store(), &abouts).await? {
+                    if seen.contains(&found.run.id)
+                        || !self.is_waiting_for(&found.run, &sealed, trigger_signal, &event_json).await?
+                    {
+                        continue;
+                    }
+                    seen.insert(found.run.id);
+                    matched_runs.matched += 1;
+                    let bytes = sealed.as_ref().map_or(0, |sealed| 2 * sealed.len());
+                    if budget.try_consume(bytes) {
+                        self.resume_run(&found, sealed.as_deref(), trigger_signal, batch)?;
+                    } else {
+                        left = true;
+                    }
+                }
+                behind = page.last().map(|(at, _)| at.to_vec()).or(behind);
+                if !left {
+                    place.clone_from(&behind);
+                }
+                if page.len() < PAGE {
+                    break;
+                }
+            }
+            left |= looked_at >= MATCHED_MAX;
+            places.push(place.map(SealedBytes));
+        }
+        matched_runs.left = left.then_some(places);
+        Ok(matched_runs)
+    }
+
+    async fn is_waiting_for(
+        &self,
+        run: &AutomationRun,
+        sealed: &Option<bytes::Bytes>,
+        trigger_signal: &TriggerSignal,
+        event_json: &Value,
+    ) -> Result<bool, ReadError> {
+        let Some(RunWait { event: Some(event), since, .. }) = &run.waiting else { return Ok(false) };
+        if *event != trigger_signal.facts.name || *since > trigger_signal.at {
+            return Ok(false);
+        }
+        let Some(definition) = self.definition(run.account, (run.automation, run.version)).await? else {
+            return Ok(false);
+        };
+        let Some(StepAction::WaitForEvent(wait)) = definition.steps.get(run.index).map(|step| &step.action) else {
+            return Ok(false);
+        };
+        let who = (run.user_id.as_deref(), run.email.as_deref());
+        let (user, email) = trigger_signal.user_and_address();
+        let same = match wait.by {
+            MatchBy::UserId => user.is_some() && who.0 == user,
+            MatchBy::Email => person_key::is_same_person((None, who.1), (None, email)),
+            MatchBy::Auto => person_key::is_same_person(who, (user, email)),
+        };
+        if !same || !trigger_signal.is_personal() || (trigger_signal.machine && !wait.include_machine) {
+            return Ok(false);
+        }
+        let Some(filter) = &wait.filter else { return Ok(true) };
+        let known = match sealed {
+            Some(sealed) => self.unseal_json::<RunContext>(&run.id.to_bytes(), sealed)?.to_json(),
+            None => Value::Null,
+        };
+        Ok(filter.evaluate(event_json, &known))
+    }
+
+    fn resume_run(
+        &self,
+        found: &StoredRun,
+        sealed: Option<&[u8]>,
+        trigger_signal: &TriggerSignal,
+        batch: &mut Batch,
+    ) -> Result<(), ReadError> {
+        let (mut run, now) = (found.run.clone(), self.now());
+        let facts =
+            run.complete_step(json!({"received": true, "event_id": trigger_signal.source}), NextStep::Next, now);
+        store::automation_run::update(batch, found, &run);
+        if let Some(sealed) = sealed.filter(|_| run.status.is_active()) {
+            let mut known: RunContext = self.unseal_json(&run.id.to_bytes(), sealed)?;
+            known.wait = Some(WaitResult { received: true, facts: Some(trigger_signal.facts.clone()) });
+            store::automation_run::put_sealed(
+                batch,
+                store::automation_run::run_key(&run),
+                self.seal_context(run.id, &known)?,
+            );
+        }
+        self.record_facts(batch, &run, &facts, now);
+        Ok(())
+    }
+
+    /// Starts runs of automations that the event triggers.
+    async fn start_runs(
+        &self,
+        trigger_signal: &TriggerSignal,
+        automations: &[AutomationId],
+        done: &HashSet<RunId>,
+        batch: &mut Batch,
+    ) -> Result<u64, ReadError> {
+        let (event_json, now) = (context::event_context(&trigger_signal.facts), self.now());
+        let mut matched = 0;
+        let automations = automations.get(..automations.len().min(STARTED_MAX)).unwrap_or_default();
+        for found in store::automation::get_many(self.store(), trigger_signal.account, automations).await? {
+            let automation = &found.automation;
+            let guarded =
+                trigger_signal.lineage.contains(&automation.id) || trigger_signal.lineage.len() >= LINEAGE_MAX;
+            if automation.status != AutomationStatus::Active || guarded {
+                continue;
+            }
+            let version = (automation.id, automation.version);
+            let Some(definition) = self.definition(trigger_signal.account, version).await? else { continue };
+            let trigger = &definition.trigger;
+            let filter = trigger.filter.as_ref().is_none_or(|filter| filter.evaluate(&event_json, &event_json));
+            if trigger.event != trigger_signal.facts.name
+                || !filter
+                || (trigger_signal.machine && !trigger.include_machine)
+            {
+                continue;
+            }
+            let beginning = RunStart {
+                id: RunId::new(now, self.random_bits()),
+                partition: self.choose_partition(),
+                source: trigger_signal.source.clone(),
+                event_name: &trigger_signal.facts.name,
+                user_id: trigger_signal.facts.user_id.as_deref(),
+                email: trigger_signal.facts.email.as_deref(),
+                lineage: trigger_signal.lineage.clone(),
+                at: now,
+            };
+            let (run, fact) = AutomationRun::begin(automation, &definition, beginning);
+            if !self.check_reentry(&run, trigger.reentry, done, batch).await? {
+                continue;
+            }
+            store::automation::check_start_trigger(batch, (trigger_signal.account, automation.id), &trigger.event);
+            let known = RunContext {
+                answering: trigger_signal.answering.clone(),
+                ..RunContext::new(trigger_signal.facts.clone())
+            };
+            store::automation_run::create(batch, &run, self.seal_context(run.id, &known)?);
+            self.record_facts(batch, &run, &[fact], now);
+            matched += 1;
+        }
+        Ok(matched)
+    }
+
+    /// Returns whether the person may have another run. If that depends on earlier runs, a second start at the same
+    /// time conflicts. A signal without user id and address is always allowed.
+    async fn check_reentry(
+        &self,
+        run: &AutomationRun,
+        reentry: Reentry,
+        done: &HashSet<RunId>,
+        batch: &mut Batch,
+    ) -> Result<bool, ReadError> {
+        if reentry == Reentry::Always {
+            return Ok(true);
+        }
+        let of = (run.account, run.automation);
+        let mut lasts = Vec::new();
+        for person in run.persons().into_iter().flatten() {
+            let last = store::automation_run::run_indexes::find_last(self.store(), of, person).await?;
+            if let Some(id) = last.run {
+                let earlier = store::automation_run::get(self.store(), (of.0, of.1, id)).await?;
+                let who = (run.user_id.as_deref(), run.email.as_deref());
+                let is_same = |earlier: &AutomationRun| {
+                    person_key::is_same_person((earlier.user_id.as_deref(), earlier.email.as_deref()), who)
+                };
+                let stands = match (&earlier, reentry) {
+                    // The earlier run was deleted by retention, but it existed.
+                    (None, Reentry::Once) => true,
+                    (None, _) => false,
+                    (Some(found), Reentry::Once) => is_same(&found.run),
+                    (Some(found), _) => found.run.status.is_active() && !done.contains(&id) && is_same(&found.run),
+                };
+                if stands {
+                    return Ok(false);
+                }
+            }
+            lasts.push((person, last));
+        }
+        for (person, last) in &lasts {
+            store::automation_run::run_indexes::put_last(batch, run, *person, last);
+        }
+        Ok(true)
+    }
+}

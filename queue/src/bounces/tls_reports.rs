@@ -1,0 +1,142 @@
+//! TLS reports received about verified domains (RFC 8460): opened, parsed and stored.
+//!
+//! ```text
+//! message ─► author authenticated? ─► gzip or JSON, bounded ─► mail-auth's parser ─► verified domains? ─►[ report ]
+//! ```
+//!
+//! They are authenticated and bounded like DMARC reports ([`super::dmarc_reports`]); anything else is dropped.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use mail::address::DomainName;
+use mail::bounce::report_parts;
+use mail::inbound_message::InboundMessage;
+use mail::suppression::truncate_diagnostic;
+use mail::tls_report::{ReceivedFailureDetail, ReceivedPolicyCounts, ReceivedTlsReport};
+use mail_auth::report::tlsrpt::{self as wire, TlsReport};
+use store::engine::{Batch, CommitError};
+
+use super::dmarc_reports::authenticated_author;
+use super::report_file::ReportFormat;
+use super::{BounceError, BounceProcessor};
+
+/// Longer messages are no reports.
+const MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// Format of the files. A value of a genuine report takes some 30 bytes.
+const FORMAT: ReportFormat = ReportFormat { beginnings: &[b"{"], bytes_max: 4 << 20, marks: &[(b",", 150_000)] };
+/// Domains stored per report.
+const DOMAINS_MAX: usize = 20;
+/// Policies stored per domain, and failure details per policy.
+const POLICIES_MAX: usize = 20;
+const DETAILS_MAX: usize = 30;
+
+impl BounceProcessor {
+    /// Stores a received report and returns the result for metrics.
+    pub(super) async fn store_tls_report(&self, arrival: &InboundMessage) -> Result<&'static str, BounceError> {
+        let Some(reporter) = authenticated_author(arrival) else { return Ok("untrusted") };
+        let (message, received_at) = (arrival.message.clone(), arrival.received_at);
+        let opened = {
+            // The semaphore is never closed.
+            let _place = self.report_permits.acquire().await;
+            tokio::task::spawn_blocking(move || open_report(&message)).await.ok().flatten()
+        };
+        let Some(report) = opened else { return Ok(super::UNRECOGNIZED) };
+        let Some((empty, domains)) = group_by_domain(&report, reporter, received_at) else {
+            return Ok(super::UNRECOGNIZED);
+        };
+        let mut result = "unknown";
+        for (name, policies) in domains {
+            if self.verified_domain(&name).await?.is_none() {
+                continue;
+            }
+            let mut batch = Batch::intake();
+            let received = ReceivedTlsReport { policies, ..empty.clone() };
+            result = "changed_nothing";
+            if store::tls_report_received::save(&self.worker.store, &mut batch, &name, &received).await? {
+                match self.worker.store.commit(batch).await {
+                    Ok(()) => result = "kept",
+                    // The same report was stored concurrently.
+                    Err(CommitError::Conflict { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(result)
+    }
+}
+
+/// Opens and parses the first report in a message.
+fn open_report(message: &Bytes) -> Option<TlsReport> {
+    if message.len() > MESSAGE_BYTES_MAX {
+        return None;
+    }
+    FORMAT.find(&report_parts::parse_parts(message), |json| TlsReport::parse_json(json).ok())
+}
+
+/// Returns the report without policies, and its policies by domain. `None` if the id is empty or the period is not
+/// plausible.
+fn group_by_domain(
+    report: &TlsReport,
+    reporter: DomainName,
+    received_at: Timestamp,
+) -> Option<(ReceivedTlsReport, BTreeMap<DomainName, Vec<ReceivedPolicyCounts>>)> {
+    let time = |seconds: i64| Timestamp::from_second(seconds).ok();
+    let report_id = truncate_diagnostic(report.report_id.trim());
+    let empty = ReceivedTlsReport {
+        reporter,
+        organization: truncate_diagnostic(report.organization_name.as_deref().unwrap_or_default().trim()),
+        report_id,
+        begins_at: time(report.date_range.start_datetime.to_timestamp())?,
+        ends_at: time(report.date_range.end_datetime.to_timestamp())?,
+        policies: Vec::new(),
+        received_at,
+    };
+    if empty.report_id.is_empty() || !empty.has_plausible_range() {
+        return None;
+    }
+    let mut domains: BTreeMap<DomainName, Vec<ReceivedPolicyCounts>> = BTreeMap::new();
+    for one in &report.policies {
+        let Ok(name) = one.policy.policy_domain.trim().trim_end_matches('.').parse::<DomainName>() else {
+            continue;
+        };
+        if domains.len() >= DOMAINS_MAX && !domains.contains_key(&name) {
+            continue;
+        }
+        let policies = domains.entry(name).or_default();
+        if policies.len() < POLICIES_MAX {
+            policies.push(received_policy(one));
+        }
+    }
+    Some((empty, domains))
+}
+
+fn received_policy(one: &wire::Policy) -> ReceivedPolicyCounts {
+    ReceivedPolicyCounts {
+        kind: serialized_word(&one.policy.policy_type),
+        succeeded: one.summary.total_success.into(),
+        failed: one.summary.total_failure.into(),
+        details: one.failure_details.iter().take(DETAILS_MAX).map(received_failure).collect(),
+    }
+}
+
+fn received_failure(one: &wire::FailureDetails) -> ReceivedFailureDetail {
+    ReceivedFailureDetail {
+        result: serialized_word(&one.result_type),
+        mx_host: one.receiving_mx_hostname.as_deref().map(truncate_diagnostic),
+        sessions: one.failed_session_count.into(),
+        reason: one.failure_reason_code.as_deref().map(truncate_diagnostic),
+    }
+}
+
+/// Returns the serialized name of an enum value.
+fn serialized_word(of: &impl serde::Serialize) -> String {
+    match serde_json::to_value(of) {
+        Ok(serde_json::Value::String(word)) => word.to_lowercase(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

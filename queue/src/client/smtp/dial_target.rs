@@ -1,0 +1,154 @@
+//! The target of a connection, and why connecting failed.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mail::address::DomainName;
+use mail::dane::Tlsa;
+use mail::reply::SmtpReply;
+use mail::tls_report;
+use thiserror::Error;
+
+use super::delivery::SmtpFault;
+use super::tls::OutboundTls;
+use super::transcript::Transcript;
+
+/// Target of one connection.
+#[derive(Debug, Clone)]
+pub struct DialTarget {
+    /// Host name, for the certificate and the attempt's record.
+    pub host: DomainName,
+    pub address: SocketAddr,
+    /// True for a host that the operator configured: its address may be private.
+    pub is_trusted: bool,
+    /// Local address to connect from.
+    pub source: Option<IpAddr>,
+    /// Name for EHLO; the dialer's default if `None`.
+    pub helo: Option<DomainName>,
+    pub tls: TlsSecurityLevel,
+    /// TLSA records, one of which must match the host's certificate (RFC 7672). If set, TLS is required even if
+    /// `tls` is weaker.
+    pub dane: Option<Arc<[Tlsa]>>,
+    /// Credentials for a smarthost.
+    pub credentials: Option<SmarthostCredentials>,
+}
+
+/// TLS requirement of one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TlsSecurityLevel {
+    /// TLS if it is offered and works, otherwise plaintext.
+    Opportunistic,
+    /// Like `Opportunistic`; also records whether the certificate is valid for the host's name (RFC 8461 5, `testing`).
+    Testing,
+    /// TLS with any certificate; never plaintext.
+    Required,
+    /// TLS with a certificate that is valid for the host's name; never plaintext.
+    Verified,
+    /// Always plaintext.
+    Off,
+}
+
+impl TlsSecurityLevel {
+    /// Returns whether mail may be sent in plaintext if TLS is not offered or fails.
+    #[must_use]
+    pub fn allows_plaintext(self) -> bool {
+        matches!(self, Self::Opportunistic | Self::Testing | Self::Off)
+    }
+}
+
+/// Credentials for AUTH PLAIN (RFC 4616).
+#[derive(Clone, PartialEq, Eq)]
+pub struct SmarthostCredentials {
+    /// The authentication identity.
+    pub username: String,
+    pub password: String,
+}
+
+impl fmt::Debug for SmarthostCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SmarthostCredentials").field("username", &self.username).finish_non_exhaustive()
+    }
+}
+
+/// Why connecting failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DialReason {
+    /// The address is not public, and private addresses are not allowed.
+    #[error("{0} is not a public address")]
+    Private(IpAddr),
+    /// The TCP connection failed: try another address.
+    #[error("could not connect: {0}")]
+    Connect(SmtpFault),
+    /// The source address does not exist on this machine.
+    #[error("{0} is not an address of this machine: configured source addresses must exist here")]
+    Source(IpAddr),
+    /// The connection was lost before the greeting was complete.
+    #[error("{0}")]
+    ConnectionLost(SmtpFault),
+    /// The connection was lost after the greeting.
+    #[error("{0}")]
+    ConnectionLostAfterGreeting(SmtpFault),
+    /// The host is closing the connection (421); see the reply.
+    #[error("the host is closing the connection")]
+    Closing,
+    /// The greeting was a refusal; see the reply.
+    #[error("the host refused the connection")]
+    Greeting,
+    /// The host refused EHLO and HELO; see the reply.
+    #[error("the host refused EHLO")]
+    Hello,
+    /// TLS is required and the host does not offer it.
+    #[error("the host does not offer TLS")]
+    NoTls,
+    /// TLS was tried and failed.
+    #[error("TLS failed: {0}")]
+    Tls(tls_report::TlsFault),
+    /// The host does not offer AUTH PLAIN, or only in plaintext.
+    #[error("the host does not offer AUTH PLAIN over TLS")]
+    NoAuth,
+    /// The host refused the credentials; see the reply.
+    #[error("the host refused the credentials")]
+    Auth,
+}
+
+impl DialReason {
+    /// The TLS fault that this reason implies, if any.
+    pub(super) fn tls_fault(&self, reply: Option<&SmtpReply>) -> Option<tls_report::TlsFault> {
+        let none = |why: String| Some(tls_report::TlsFault::new(tls_report::TlsResultType::StarttlsNotSupported, why));
+        match (self, reply) {
+            (Self::Tls(fault), _) => Some(fault.clone()),
+            (Self::NoTls, Some(reply)) => none(reply.to_string()),
+            (Self::NoTls, None) => none(self.to_string()),
+            _ => None,
+        }
+    }
+}
+
+impl DialFailure {
+    /// A failure without a connection attempt.
+    #[must_use]
+    pub fn not_attempted(reason: DialReason) -> Self {
+        let fault = reason.tls_fault(None);
+        let (transcript, duration) = (Transcript::default(), Duration::ZERO);
+        Self { reason, reply: None, transcript, duration, tls: None, fault, local: None }
+    }
+}
+
+/// A failed connection attempt.
+#[derive(Debug, Clone, Error)]
+#[error("{reason}")]
+pub struct DialFailure {
+    pub reason: DialReason,
+    /// The host's reply, if there was one.
+    pub reply: Option<SmtpReply>,
+    pub transcript: Transcript,
+    pub duration: Duration,
+    /// TLS parameters, if TLS was established.
+    pub tls: Option<OutboundTls>,
+    /// The fault of the host's TLS, whether or not it caused the failure.
+    pub fault: Option<tls_report::TlsFault>,
+    /// The local address of the connection.
+    pub local: Option<IpAddr>,
+}

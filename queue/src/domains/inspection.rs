@@ -1,0 +1,188 @@
+//! Bounded DNS inspection: a zone's owner names its servers, so a customer controls which servers are queried.
+//! (docs/DOMAINS.md, "Query limits")
+//!
+//! ```text
+//! account, domain ─► one inspection at a time ─► cached for ten seconds? ─► within the account's query limit? ─► query
+//! ```
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use dns::query_limiter::QueryRate;
+use jiff::Timestamp;
+use mail::address::DomainName;
+use mail::domain_setup::{DomainRecord, RecordFinding};
+use mail::id::AccountId;
+
+use super::{DomainError, SendingDomains};
+
+/// TTL of an inspection result.
+const RESULT_TTL: Duration = Duration::from_secs(10);
+/// DNS queries of one account, over all nodes.
+const QUERY_RATE: QueryRate = QueryRate { per_second: 20, burst: 200 };
+/// Queries of a typical inspection.
+const TYPICAL_QUERIES: u32 = 20;
+/// Time limit of a request's wait for the account's query limit.
+const INTERACTIVE_WAIT_MAX: Duration = Duration::from_millis(500);
+/// Time limit of a periodic check's wait for it.
+const BACKGROUND_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Domains with cached results.
+const CACHED_DOMAINS_MAX: usize = 10_000;
+/// Cached results of one domain: for its owner's records, and for both accounts' records of a claim.
+const CACHED_PER_DOMAIN_MAX: usize = 4;
+/// Queries charged for finding a provider's page, or reading a zone before a change.
+pub(super) const PROVIDER_QUERIES: u32 = 20;
+
+/// Priority of an inspection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InspectionPriority {
+    /// A request.
+    Interactive,
+    /// A periodic check.
+    Background,
+}
+
+impl InspectionPriority {
+    fn wait_max(self) -> Duration {
+        match self {
+            Self::Interactive => INTERACTIVE_WAIT_MAX,
+            Self::Background => BACKGROUND_WAIT_MAX,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct InspectionResult {
+    pub(super) at: Timestamp,
+    pub(super) findings: Vec<(DomainRecord, RecordFinding)>,
+}
+
+impl InspectionResult {
+    fn covers(&self, records: &[DomainRecord]) -> bool {
+        self.findings.iter().map(|(record, _)| record).eq(records)
+    }
+}
+
+/// Recent results by account and domain.
+#[derive(Debug, Default)]
+pub(super) struct RecentInspections(Mutex<HashMap<(AccountId, DomainName), Vec<InspectionResult>>>);
+
+impl RecentInspections {
+    fn get(&self, of: &(AccountId, DomainName), records: &[DomainRecord], now: Timestamp) -> Option<InspectionResult> {
+        let recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.get(of)?.iter().find(|found| is_fresh(found.at, now) && found.covers(records)).cloned()
+    }
+
+    fn put(&self, of: (AccountId, DomainName), records: &[DomainRecord], found: InspectionResult) {
+        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if recent.len() >= CACHED_DOMAINS_MAX {
+            recent.retain(|_, all| all.iter().any(|other| is_fresh(other.at, found.at)));
+            if recent.len() >= CACHED_DOMAINS_MAX {
+                recent.clear();
+            }
+        }
+        let all = recent.entry(of).or_default();
+        all.retain(|other| is_fresh(other.at, found.at) && !other.covers(records));
+        if all.len() >= CACHED_PER_DOMAIN_MAX {
+            all.remove(0);
+        }
+        all.push(found);
+    }
+}
+
+/// Returns whether a result is still fresh. A time in the future, after the clock was set back, is not.
+pub(super) fn is_fresh(at: Timestamp, now: Timestamp) -> bool {
+    Duration::try_from(now.duration_since(at)).is_ok_and(|age| age < RESULT_TTL)
+}
+
+/// Charges the queries of an inspection to its account, even if it is cancelled. [`TYPICAL_QUERIES`] are acquired
+/// before; the difference is charged or refunded on drop.
+struct DnsQueryCounter<'a> {
+    domains: &'a SendingDomains,
+    account: AccountId,
+    asked: AtomicU32,
+}
+
+impl Drop for DnsQueryCounter<'_> {
+    fn drop(&mut self) {
+        let (asked, rate) = (self.asked.load(Ordering::Relaxed), self.domains.node_query_rate());
+        if let Some(more) = asked.checked_sub(TYPICAL_QUERIES) {
+            self.domains.dns_query_limiter.charge(self.account, more, rate, self.domains.nanoseconds());
+        } else {
+            self.domains.dns_query_limiter.refund(&self.account, TYPICAL_QUERIES - asked, rate);
+        }
+    }
+}
+
+impl SendingDomains {
+    /// Inspects records of a domain on behalf of an account. Equal inspections run one at a time, and recent results
+    /// are reused.
+    pub(super) async fn inspect(
+        &self,
+        (account, name): (AccountId, &DomainName),
+        records: Vec<DomainRecord>,
+        priority: InspectionPriority,
+    ) -> Result<InspectionResult, DomainError> {
+        let of = (account, name.clone());
+        let _same = self.checks_by_domain.acquire(of.clone()).await;
+        if let Some(found) = self.recent_inspections.get(&of, &records, self.worker.clock.now()) {
+            return Ok(found);
+        }
+        let _turn = self.checks_by_account.acquire(account).await;
+        self.acquire_queries(account, TYPICAL_QUERIES, priority).await?;
+        let at = self.worker.clock.now();
+        let count = DnsQueryCounter { domains: self, account, asked: AtomicU32::new(0) };
+        let found = self.parts.inspector.check_counting((name, &records), at, &count.asked).await;
+        drop(count);
+        let found = InspectionResult { at, findings: records.iter().cloned().zip(found).collect() };
+        self.recent_inspections.put(of, &records, found.clone());
+        Ok(found)
+    }
+
+    /// Acquires DNS queries for an account, waiting for a bounded time.
+    ///
+    /// # Errors
+    /// [`DomainError::TooManyDnsQueries`] if the wait would be too long.
+    pub(super) async fn acquire_queries(
+        &self,
+        account: AccountId,
+        questions: u32,
+        priority: InspectionPriority,
+    ) -> Result<(), DomainError> {
+        let begun = self.worker.clock.now();
+        loop {
+            let Err(wait) =
+                self.dns_query_limiter.acquire(&account, questions, (self.node_query_rate(), self.nanoseconds()))
+            else {
+                return Ok(());
+            };
+            let waited = Duration::try_from(self.worker.clock.now().duration_since(begun)).unwrap_or_default();
+            if waited + wait > priority.wait_max() || self.worker.stop.is_cancelled() {
+                return Err(DomainError::TooManyDnsQueries { retry_after: wait });
+            }
+            tokio::select! {
+                () = self.worker.clock.sleep_until(self.worker.after(wait)) => {}
+                () = self.worker.stop.cancelled() => {}
+            }
+        }
+    }
+
+    /// Acquires DNS queries without waiting; false if the limit is reached.
+    #[must_use]
+    pub fn try_acquire_queries(&self, account: AccountId, questions: usize) -> bool {
+        let questions = u32::try_from(questions).unwrap_or(u32::MAX);
+        self.dns_query_limiter.acquire(&account, questions, (self.node_query_rate(), self.nanoseconds())).is_ok()
+    }
+
+    /// This node's share of the rate.
+    fn node_query_rate(&self) -> QueryRate {
+        let nodes = self.worker.leases.nodes().max(1);
+        QueryRate { per_second: QUERY_RATE.per_second.div_ceil(nodes), burst: QUERY_RATE.burst.div_ceil(nodes) }
+    }
+
+    fn nanoseconds(&self) -> u64 {
+        u64::try_from(self.worker.clock.now().as_nanosecond()).unwrap_or_default()
+    }
+}

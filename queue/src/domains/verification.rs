@@ -1,0 +1,255 @@
+//! Checks of a domain's DNS records, on request and periodically.
+//!
+//! Each node checks the domains of its own partitions, the longest due first, a bounded number concurrently and
+//! round-robin by account ([`CheckQueue`]). After an outage the backlog is worked off, and the next checks are spread
+//! over the hour again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use jiff::Timestamp;
+use mail::domain::{DomainState, SendingDomain};
+use mail::domain_setup::{DomainObservation, assess, next_check};
+use mail::id::{AccountId, DomainId};
+use store::domain_setup::DomainSetupKey;
+
+use super::check_queue::CheckQueue;
+use super::inspection::{InspectionPriority, is_fresh};
+use super::{COMMIT_TRIES_MAX, DomainError, DomainWithSetup, SendingDomains};
+
+/// Interval of reading due domains; the first check is due a minute after a domain was added.
+const POLL_INTERVAL: Duration = Duration::from_secs(15);
+/// Interval while a backlog remains in the store and all loaded domains are done.
+const BACKLOG_POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Domains of one partition read at once.
+const PAGE_DOMAINS: usize = 1_000;
+/// A check that takes longer counts as slow: it waited for unresponsive name servers.
+const SLOW_CHECK: Duration = Duration::from_secs(1);
+
+impl SendingDomains {
+    /// Checks a domain's records now and stores the result. A result of the last ten seconds, from any node, is
+    /// returned without a check. So is the last result if the account's DNS query limit is reached.
+    ///
+    /// # Errors
+    /// Returns a [`DomainError`]. A missing record is not an error.
+    pub fn verify(&self, account: AccountId, id: DomainId) -> BoxFuture<'_, Result<DomainWithSetup, DomainError>> {
+        Box::pin(async move {
+            let domain = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
+            if self.parts.auto_verify {
+                return self.force_verify(&domain.name).await;
+            }
+            let (known, _) = self.load_setup(domain).await?;
+            if self.is_recently_checked(&known) {
+                return Ok(known);
+            }
+            match self.check_and_save(&known.domain, InspectionPriority::Interactive).await {
+                Err(DomainError::TooManyDnsQueries { .. }) if known.setup.last_checked_at.is_some() => Ok(known),
+                // A concurrent check stored its result.
+                Err(DomainError::Conflict) => self.get(account, id).await,
+                settled => settled,
+            }
+        })
+    }
+
+    /// Marks a domain and both its keys as verified, on the operator's command.
+    ///
+    /// # Errors
+    /// Returns a [`DomainError`] if the domain is unknown or the commit fails.
+    pub fn force_verify<'a>(
+        &'a self,
+        name: &'a mail::address::DomainName,
+    ) -> BoxFuture<'a, Result<DomainWithSetup, DomainError>> {
+        Box::pin(async move {
+            for _ in 0..COMMIT_TRIES_MAX {
+                let before = store::domain::find_by_name(self.store(), name).await?.ok_or(DomainError::Unknown)?;
+                let (mut after, found) = self.load_setup(before.clone()).await?;
+                let (domain, now) = (&mut after.domain, self.worker.clock.now());
+                domain.state = DomainState::Verified;
+                domain.verified_at = domain.verified_at.or(Some(now));
+                domain.dkim.ed25519_published = true;
+                domain.delivery.tracking_seen.clone_from(&domain.delivery.tracking_host);
+                domain.updated_at = now;
+                (after.setup.vouched, after.setup.degraded_since, after.setup.due) = (true, None, None);
+                if self.save_domain(&before, found.as_ref(), &after).await? {
+                    return Ok(after);
+                }
+            }
+            Err(DomainError::Conflict)
+        })
+    }
+
+    /// Returns whether all currently required records were checked a moment ago.
+    fn is_recently_checked(&self, known: &DomainWithSetup) -> bool {
+        let now = self.worker.clock.now();
+        known.setup.last_checked_at.is_some_and(|at| is_fresh(at, now))
+            && self
+                .parts
+                .facts
+                .required_records(&known.domain)
+                .iter()
+                .all(|record| known.setup.finding(record).is_some())
+    }
+
+    /// Checks a domain's records and stores the result. The MX record of a receiving domain is required once the domain
+    /// is verified: after the check that verifies it, a second check includes that record.
+    async fn check_and_save(
+        &self,
+        domain: &SendingDomain,
+        priority: InspectionPriority,
+    ) -> Result<DomainWithSetup, DomainError> {
+        let (about, is_interactive) = ((domain.account, domain.id), priority == InspectionPriority::Interactive);
+        let observation = self.query_records(domain, priority).await?;
+        let known = self.save_check(about, observation, is_interactive).await?;
+        let is_new = domain.state != DomainState::Verified && known.domain.state == DomainState::Verified;
+        if !is_new || self.is_recently_checked(&known) {
+            return Ok(known);
+        }
+        let observation = match self.query_records(&known.domain, priority).await {
+            Err(DomainError::TooManyDnsQueries { .. }) => return Ok(known),
+            observation => observation?,
+        };
+        match self.save_check(about, observation, is_interactive).await {
+            Err(DomainError::Conflict) => Ok(known),
+            settled => settled,
+        }
+    }
+
+    async fn query_records(
+        &self,
+        domain: &SendingDomain,
+        priority: InspectionPriority,
+    ) -> Result<DomainObservation, DomainError> {
+        let records = self.parts.facts.required_records(domain);
+        let found = self.inspect((domain.account, &domain.name), records, priority).await?;
+        // Opening an RSA key takes half a millisecond; a verified domain's keys sign mail every day and need no test.
+        let keys_open = domain.state == DomainState::Verified || self.can_unseal_keys(domain);
+        Ok(DomainObservation { findings: found.findings, keys_open, at: found.at })
+    }
+
+    /// Stores the result of a check. Keys and settings that changed meanwhile are preserved.
+    async fn save_check(
+        &self,
+        about: DomainSetupKey,
+        observation: DomainObservation,
+        is_interactive: bool,
+    ) -> Result<DomainWithSetup, DomainError> {
+        for _ in 0..COMMIT_TRIES_MAX {
+            let before = store::domain::get(self.store(), about.0, about.1).await?.ok_or(DomainError::Unknown)?;
+            let (known, found) = self.load_setup(before.clone()).await?;
+            if known.setup.last_checked_at == Some(observation.at) && self.is_recently_checked(&known) {
+                // Another caller waited for the same check and stored it.
+                return Ok(known);
+            }
+            let looked_for = observation.findings.iter().map(|(record, _)| record);
+            if !looked_for.eq(&self.parts.facts.required_records(&before)) {
+                // Keys or settings changed meanwhile: the result does not apply to them.
+                return Err(DomainError::Conflict);
+            }
+            let (domain, mut setup) = assess(&known.domain, &known.setup, &observation);
+            if is_interactive && domain.state == DomainState::Unverified {
+                // The owner is working on the records: check again soon.
+                setup.since = observation.at;
+            }
+            setup.due = next_check(&domain, &setup, observation.at, self.worker.entropy.u64());
+            let after = DomainWithSetup { domain, setup };
+            if self.save_domain(&before, found.as_ref(), &after).await? {
+                log_changes(&before, &known, &after);
+                return Ok(after);
+            }
+        }
+        Err(DomainError::Conflict)
+    }
+
+    /// Checks due domains until the worker stops. An unfinished check stays due.
+    pub(crate) async fn run_domain_checks(self: Arc<Self>) {
+        if self.parts.auto_verify {
+            return;
+        }
+        let (mut queue, mut checks) = (CheckQueue::default(), FuturesUnordered::new());
+        let (mut reads_at, mut more) = (self.worker.clock.now(), false);
+        loop {
+            let now = self.worker.clock.now();
+            if reads_at <= now {
+                more = self.load_due(&mut queue, now).await.unwrap_or_else(|error| {
+                    store::warn_unless_away!(self.worker.store, %error, "cannot read the domains due for a check; retrying");
+                    false
+                });
+                reads_at = self.worker.after(POLL_INTERVAL);
+            }
+            while let Some(about) = queue.dequeue() {
+                checks.push(self.recheck(about));
+            }
+            tokio::select! {
+                Some((about, result)) = checks.next() => {
+                    queue.finish(about, matches!(result, Ok(true)));
+                    if let Err(error) = result {
+                        store::warn_unless_away!(self.worker.store, %error, "cannot check domain records; retrying");
+                        // They are still due and will be read again.
+                        queue.clear();
+                    }
+                    if more && queue.is_empty() {
+                        (reads_at, more) = (reads_at.min(self.worker.after(BACKLOG_POLL_INTERVAL)), false);
+                    }
+                }
+                () = self.worker.clock.sleep_until(reads_at) => {}
+                () = self.worker.stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// Enqueues the due domains of this node's partitions. Returns whether more are due.
+    async fn load_due(&self, queue: &mut CheckQueue, now: Timestamp) -> Result<bool, DomainError> {
+        let mut more = false;
+        for partition in self.worker.leases.active() {
+            let (due, _) = store::domain_setup::list_due(self.store(), partition, now, PAGE_DOMAINS).await?;
+            more |= due.len() == PAGE_DOMAINS;
+            for about in due {
+                more |= !queue.enqueue(about);
+            }
+        }
+        Ok(more)
+    }
+
+    /// Checks a due domain and stores the result. Returns whether the check was slow.
+    async fn recheck(&self, about: DomainSetupKey) -> (DomainSetupKey, Result<bool, DomainError>) {
+        let begun = self.worker.clock.now();
+        let result = match self.check_if_due(about, begun).await {
+            Ok(()) | Err(DomainError::Unknown | DomainError::Conflict) => {
+                let took = self.worker.clock.now().duration_since(begun);
+                Ok(Duration::try_from(took).is_ok_and(|took| took >= SLOW_CHECK))
+            }
+            // It is still due. Count it as slow, so that the account's other domains are throttled too.
+            Err(DomainError::TooManyDnsQueries { .. }) => Ok(true),
+            Err(error) => Err(error),
+        };
+        (about, result)
+    }
+
+    async fn check_if_due(&self, about: DomainSetupKey, now: Timestamp) -> Result<(), DomainError> {
+        let Some(domain) = store::domain::get(self.store(), about.0, about.1).await? else { return Ok(()) };
+        if self.load_setup(domain.clone()).await?.0.setup.due.is_none_or(|due| due > now) {
+            return Ok(());
+        }
+        self.check_and_save(&domain, InspectionPriority::Background).await.map(drop)
+    }
+}
+
+/// Logs changes of a domain's state.
+fn log_changes(before: &SendingDomain, was: &DomainWithSetup, after: &DomainWithSetup) {
+    let name = &after.domain.name;
+    match (before.state, after.domain.state) {
+        (DomainState::Unverified, DomainState::Verified) => {
+            tracing::info!(domain.name = %name, "domain verified")
+        }
+        (DomainState::Verified, DomainState::Unverified) => {
+            tracing::warn!(domain.name = %name, "domain no longer verified: its records were missing for too long");
+        }
+        _ if was.setup.degraded_since.is_none() && after.setup.degraded_since.is_some() => {
+            tracing::warn!(domain.name = %name, "a record of a verified domain is missing");
+        }
+        _ => {}
+    }
+}

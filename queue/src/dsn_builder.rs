@@ -1,0 +1,407 @@
+//! DSN reporter: combines the pending DSN rows of an email into one DSN to its sender (RFC 3464, RFC 3461 6).
+//!
+//! ```text
+//! outcome ─►[ … + pending DSN ] ─► wait for other recipients ─►[ DSN + its task − pending DSNs ] ─► worker
+//! ```
+//!
+//! A DSN waits for every recipient of its email with an attempt within the next five minutes, and for no other. So a
+//! message to a thousand recipients that are all rejected has one DSN, and a greylisted recipient delays no other's
+//! DSN. Later outcomes have a DSN of their own.
+//!
+//! Pending rows are stored in the partitions of their tasks. Memory holds the emails that they are about, at most
+//! [`GROUPS_MAX`]; the others, and after a restart all, are found on disk. The commit of a DSN deletes its pending
+//! rows, so each is reported once and none is lost in a crash.
+//!
+//! A DSN is sent only to a reverse path on a verified domain of the sending account. Anything else would be
+//! backscatter.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use jiff::Timestamp;
+use mail::address::Address;
+use mail::domain::DomainState;
+use mail::dsn;
+use mail::email::{Category, Email, HeaderSummary, Ingress};
+use mail::id::{EmailId, EventId};
+use mail::message;
+use mail::pending_dsn::PendingDsn;
+use mail::recipient::{DsnOptions as Wish, RecipientKind};
+use store::engine::{Batch, CommitError, ReadError};
+use store::pending_dsn::{PendingDsnKey, StoredPendingDsn};
+use tokio::sync::Notify;
+
+use crate::dsn_request;
+use crate::outbox::OutboxError;
+use crate::prepared_message::{DeliveryRequirements, Disposition, EnvelopeRecipient, PreparedMessage};
+use crate::worker::Worker;
+
+/// Longest time that a DSN waits for other recipients.
+const WINDOW: Duration = Duration::from_secs(5 * 60);
+/// Delay in which outcomes are gathered before groups are processed.
+const GATHER_DELAY: Duration = Duration::from_millis(100);
+/// Emails in memory.
+const GROUPS_MAX: usize = 10_000;
+/// DSNs built concurrently.
+const CONCURRENCY: usize = 8;
+/// Commit tries when pending DSNs are written concurrently.
+const COMMIT_TRIES_MAX: usize = 20;
+/// Delay before a store error is retried.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// An email with pending DSNs.
+#[derive(Debug, Clone)]
+struct DsnGroup {
+    /// End of the wait for other recipients.
+    until: Timestamp,
+    /// Partitions with pending DSNs of the email.
+    partitions: BTreeSet<u16>,
+    /// All recipients before this index have been checked and are not awaited.
+    next_awaited: u16,
+    /// An outcome was recorded since the last check.
+    changed: bool,
+}
+
+#[derive(Debug, Default)]
+struct DsnState {
+    groups: HashMap<PendingDsnKey, DsnGroup>,
+    /// Partitions that may have pending DSNs which are not in `groups`.
+    unread_partitions: BTreeSet<u16>,
+}
+
+/// Emails with pending DSNs.
+#[derive(Debug, Default)]
+pub(crate) struct DsnReporter {
+    state: Mutex<DsnState>,
+    /// Number of groups, read at every outcome without the lock.
+    count: AtomicUsize,
+    changed: Notify,
+}
+
+impl DsnReporter {
+    fn lock(&self) -> MutexGuard<'_, DsnState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a pending DSN that was committed. Returns false if memory is full; the row is found on disk later.
+    pub(crate) fn add(&self, about: PendingDsnKey, partition: u16, at: Timestamp) -> bool {
+        let mut state = self.lock();
+        let DsnState { groups, unread_partitions: unread } = &mut *state;
+        if groups.len() >= GROUPS_MAX && !groups.contains_key(&about) {
+            unread.insert(partition);
+            return false;
+        }
+        let group = groups.entry(about).or_insert_with(|| DsnGroup::waiting_until(window_end(at)));
+        group.partitions.insert(partition);
+        group.changed = true;
+        self.count.store(groups.len(), Ordering::Release);
+        self.changed.notify_one();
+        true
+    }
+
+    /// Records that a recipient finished without a DSN; a DSN may have waited for it.
+    pub(crate) fn recipient_finished(&self, about: PendingDsnKey) {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        if let Some(group) = self.lock().groups.get_mut(&about) {
+            group.changed = true;
+            self.changed.notify_one();
+        }
+    }
+
+    /// Schedules a partition to be scanned for pending DSNs that are not in memory.
+    pub(crate) fn scan_partition(&self, partition: u16) {
+        self.lock().unread_partitions.insert(partition);
+        self.changed.notify_one();
+    }
+
+    /// Returns a partition to scan, if there is capacity for its rows.
+    fn next_unread(&self) -> Option<u16> {
+        let mut state = self.lock();
+        if state.groups.len() > GROUPS_MAX / 2 { None } else { state.unread_partitions.pop_first() }
+    }
+
+    /// Returns the groups to check now, and the time of the next check.
+    fn due_groups(&self, now: Timestamp) -> (Vec<(PendingDsnKey, DsnGroup)>, Timestamp) {
+        let (mut due, mut next) = (Vec::new(), Timestamp::MAX);
+        for (about, group) in &mut self.lock().groups {
+            if std::mem::take(&mut group.changed) || group.until <= now {
+                due.push((*about, group.clone()));
+            }
+            next = next.min(group.until);
+        }
+        (due, next)
+    }
+
+    /// Records the recipient for which the group's DSN waits.
+    fn wait_for(&self, about: PendingDsnKey, recipient: u16) {
+        if let Some(group) = self.lock().groups.get_mut(&about) {
+            group.next_awaited = recipient;
+        }
+    }
+
+    /// Removes a reported group. If an outcome was recorded meanwhile, the group starts again for another DSN.
+    fn finish(&self, about: PendingDsnKey, now: Timestamp) {
+        let mut state = self.lock();
+        if let Some(group) = state.groups.get_mut(&about) {
+            if group.changed {
+                (group.until, group.next_awaited) = (window_end(now), 0);
+            } else {
+                state.groups.remove(&about);
+            }
+        }
+        self.count.store(state.groups.len(), Ordering::Release);
+    }
+
+    /// Schedules another check of the group after an error.
+    fn retry(&self, about: PendingDsnKey) {
+        if let Some(group) = self.lock().groups.get_mut(&about) {
+            group.changed = true;
+        }
+    }
+}
+
+impl DsnGroup {
+    fn waiting_until(until: Timestamp) -> Self {
+        Self { until, partitions: BTreeSet::new(), next_awaited: 0, changed: false }
+    }
+}
+
+fn window_end(at: Timestamp) -> Timestamp {
+    at.checked_add(WINDOW).unwrap_or(Timestamp::MAX)
+}
+
+impl Worker {
+    /// Builds and sends DSNs until the worker stops.
+    pub(crate) async fn run_dsn_reporter(self: Arc<Self>) {
+        let mut next = Timestamp::MAX;
+        while !self.stop.is_cancelled() {
+            tokio::select! {
+                () = self.dsn_reporter.changed.notified() => tokio::time::sleep(GATHER_DELAY).await,
+                () = self.clock.sleep_until(next) => {}
+                () = self.stop.cancelled() => return,
+            }
+            let mut done = self.load_pending_dsns().await;
+            let due;
+            (due, next) = self.dsn_reporter.due_groups(self.clock.now());
+            let reporting = due.into_iter().map(|(about, group)| self.process_dsn_group(about, group));
+            let mut reporting = futures_util::stream::iter(reporting).buffer_unordered(CONCURRENCY);
+            while let Some(one) = reporting.next().await {
+                done = done.and(one);
+            }
+            if let Err(error) = done {
+                store::warn_unless_away!(self.store, %error, "cannot send DSNs; retrying");
+                tokio::time::sleep(RETRY_DELAY).await;
+                self.dsn_reporter.changed.notify_one();
+            }
+        }
+    }
+
+    /// Loads emails with pending DSNs from disk.
+    async fn load_pending_dsns(&self) -> Result<(), OutboxError> {
+        while let Some(partition) = self.dsn_reporter.next_unread() {
+            let mut from = None;
+            loop {
+                let found = store::pending_dsn::next_email(&self.store, partition, from).await;
+                let found = found.inspect_err(|_| self.dsn_reporter.scan_partition(partition))?;
+                let Some((about, at, next)) = found else { break };
+                if !self.dsn_reporter.add(about, partition, at) {
+                    return Ok(());
+                }
+                from = Some(next);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks one group and sends its DSN unless a recipient is awaited.
+    async fn process_dsn_group(self: &Arc<Self>, about: PendingDsnKey, group: DsnGroup) -> Result<(), OutboxError> {
+        let reported = self.send_dsn_unless_waiting(about, &group).await;
+        if reported.is_err() {
+            self.dsn_reporter.retry(about);
+        }
+        reported
+    }
+
+    async fn send_dsn_unless_waiting(
+        self: &Arc<Self>,
+        about: PendingDsnKey,
+        group: &DsnGroup,
+    ) -> Result<(), OutboxError> {
+        let now = self.clock.now();
+        if now < group.until {
+            let waiting =
+                store::email::next_recipient_due_by(&self.store, about, group.next_awaited, group.until).await?;
+            if let Some(recipient) = waiting {
+                self.dsn_reporter.wait_for(about, recipient);
+                return Ok(());
+            }
+        }
+        // Rows in partitions of other nodes are reported by those nodes.
+        let partitions: Vec<u16> =
+            group.partitions.iter().copied().filter(|partition| self.leases.is_active(*partition)).collect();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.send_dsn(about, &partitions, now).await {
+                // A pending DSN was written concurrently.
+                Err(OutboxError::Commit(CommitError::Conflict { .. })) if tries < COMMIT_TRIES_MAX => {}
+                reported => {
+                    reported?;
+                    self.dsn_reporter.finish(about, now);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Sends one DSN for all pending rows of an email in these partitions.
+    async fn send_dsn(
+        self: &Arc<Self>,
+        about: PendingDsnKey,
+        partitions: &[u16],
+        now: Timestamp,
+    ) -> Result<(), OutboxError> {
+        let mut found: Vec<StoredPendingDsn> = Vec::new();
+        for partition in partitions {
+            found.extend(store::pending_dsn::list_by_email(&self.store, *partition, about).await?);
+        }
+        let Some(first) = partitions.first().copied().filter(|_| !found.is_empty()) else { return Ok(()) };
+        let mut batch = Batch::progress();
+        found.iter().for_each(|one| one.remove(&mut batch));
+        let mut ours = self.leases.fence_partitions(&mut batch, partitions.iter().copied());
+        let mut notices: Vec<PendingDsn> = found.into_iter().map(|one| one.notice).collect();
+        notices.sort_by_key(|notice| (notice.action, notice.recipient));
+        let staged = self.prepare_dsn(about, &notices, now).await?;
+        // If no owned partition serves the DSN's domain, use a partition of its pending rows.
+        let place = |staged: &PreparedMessage| {
+            staged.assign_partitions(|domain| self.leases.choose_for_domain(domain).or(Some(first)))
+        };
+        let mut reservation = None;
+        if let Some((staged, placed)) = staged.as_ref().and_then(|staged| Some((staged, place(staged)?))) {
+            ours &= self.leases.fence_partitions(&mut batch, placed.partitions());
+            staged.write_rows(&mut batch, &placed, EventId::new(now, self.entropy.unique_bits()));
+            reservation = Some(self.reserve_tasks(placed.tasks));
+        }
+        if !ours {
+            return Ok(());
+        }
+        match (self.store.commit(batch).await, reservation) {
+            (Ok(()), Some(reservation)) => {
+                let chunks = staged.map(|staged| staged.chunks).unwrap_or_default();
+                reservation.confirm(&chunks);
+            }
+            (Err(CommitError::Unknown(why)), Some(reservation)) => {
+                reservation.mark_in_doubt();
+                return Err(CommitError::Unknown(why).into());
+            }
+            (committed, _) => committed?,
+        }
+        self.outbox_wakeup.notify_one();
+        self.outcome_recorded.notify_waiters();
+        Ok(())
+    }
+
+    /// Builds the DSN; `None` if the sender must not receive one.
+    async fn prepare_dsn(
+        &self,
+        about: PendingDsnKey,
+        notices: &[PendingDsn],
+        now: Timestamp,
+    ) -> Result<Option<PreparedMessage>, ReadError> {
+        let Some(email) = store::email::get_without_recipients(&self.store, about.0, about.1).await? else {
+            return Ok(None);
+        };
+        let Some(to) = email.reverse_path.as_ref().filter(|_| dsn_request::sends_dsn(&email)) else {
+            return Ok(None);
+        };
+        match store::domain::find_by_name(&self.store, to.domain()).await? {
+            Some(domain) if domain.account == email.account && domain.state == DomainState::Verified => {}
+            _ => return Ok(None),
+        }
+        let returned = store::email::get_body(&self.store, about.0, about.1).await?.unwrap_or_default();
+        let expires_at = now.checked_add(self.delivery_policy().schedule.give_up_after).unwrap_or(Timestamp::MAX);
+        let id = EmailId::new(now, self.entropy.unique_bits());
+        let host = &self.settings.hostname;
+        let Ok(from) = Address::new("MAILER-DAEMON", host.clone()) else { return Ok(None) };
+        let message_id = message::generate_message_id(id, &from);
+        let report = dsn::DsnMessage {
+            reporting_host: host,
+            to,
+            message_id: &message_id,
+            now,
+            recipients: notices,
+            envelope_id: email.envelope_id.as_deref(),
+            arrived_at: notices.iter().map(|notice| notice.accepted_at).min().unwrap_or(email.created_at),
+            returned: &returned,
+            return_full: email.return_full,
+        };
+        let (bytes, subject) = (Bytes::from(report.compose()), report.subject().to_owned());
+        let facts = HeaderSummary { to: vec![to.clone().into()], subject, message_id, ..HeaderSummary::default() };
+        let notification = dsn_email((&email, from), (id, facts), bytes.len(), now);
+        Ok(Some(prepared_dsn(notification, to.clone(), bytes, expires_at)))
+    }
+}
+
+/// Builds the email row of a DSN.
+fn dsn_email(
+    (about, from): (&Email, Address),
+    (id, facts): (EmailId, HeaderSummary),
+    size_bytes: usize,
+    now: Timestamp,
+) -> Email {
+    Email {
+        id,
+        account: about.account,
+        door: Ingress::System,
+        from: from.into(),
+        reverse_path: None,
+        domain: None,
+        facts,
+        tags: Vec::new(),
+        category: Category::Transactional,
+        size_bytes: u64::try_from(size_bytes).unwrap_or(u64::MAX),
+        envelope_id: None,
+        return_full: false,
+        unsubscribe: false,
+        scheduled: false,
+        expires_in: None,
+        late_in_s: None,
+        priority: None,
+        resent_from: None,
+        run: None,
+        sent_by: None,
+        template: None,
+        created_at: now,
+    }
+}
+
+fn prepared_dsn(email: Email, to: Address, bytes: Bytes, expires_at: Timestamp) -> PreparedMessage {
+    let smtputf8 = to.needs_smtputf8();
+    let now = email.created_at;
+    let addressee =
+        EnvelopeRecipient { address: to, kind: RecipientKind::To, notify: Wish::default(), suppressed: false };
+    PreparedMessage {
+        email,
+        recipients: vec![addressee],
+        chunks: vec![bytes],
+        requirements: DeliveryRequirements {
+            smtputf8,
+            require_tls: false,
+            tls_enforced: false,
+            tls_optional: false,
+            expires_at,
+            plan: None,
+        },
+        disposition: Disposition::Deliver,
+        scheduled: None,
+        plan_reservation: None,
+        storage_reservation: None,
+        now,
+    }
+}

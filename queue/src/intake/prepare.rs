@@ -1,0 +1,267 @@
+//! Preparation: turns a draft into an email that is ready to commit.
+//!
+//! ```text
+//! Draft ─► build message ─► authorize sender ─► check suppressions ─► reserve quota ─► sign ─► PreparedMessage
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use mail::draft::Draft;
+use mail::email::{Email, HeaderSummary, Ingress};
+use mail::id::EmailId;
+use mail::quota::Noun;
+use mail::suppression::BlockedRecipient;
+use mail::unsubscribe;
+use store::access::Tenant;
+use store::email::RECIPIENTS_MAX;
+
+use super::build_message::{BuiltMessage, build_message, envelope_recipients};
+use super::suppression_check::suppressed_disposition;
+use super::{ADDED_HEADER_BYTES_MAX, DkimSigning, Intake};
+use crate::prepared_message::{DeliveryRequirements, Disposition, EnvelopeRecipient, PreparedMessage};
+use crate::quota_tracker::{QuotaDecision, QuotaReservation};
+use crate::sender_authorization::SendingIdentity;
+use crate::storage_quota::{self, StorageQuotaError};
+use crate::submit_error::SubmitError;
+
+/// Limit on scheduling an email ahead: 366 days.
+pub const SCHEDULED_AHEAD_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
+
+impl Intake {
+    /// Turns a draft into a prepared message; only the commit is left.
+    pub(super) async fn prepare_message(
+        &self,
+        tenant: &Tenant,
+        mut draft: Draft,
+        now: Timestamp,
+    ) -> Result<PreparedMessage, PrepareError> {
+        let id = EmailId::new(now, self.worker.entropy.unique_bits());
+        validate_draft(&draft, now)?;
+        let (scheduled_at, late_in_s) = (draft.options.scheduled_at, draft.envelope.late_in_s());
+        let is_metered = draft.is_metered();
+        let unsubscribe_url = self.manage_unsubscribe(tenant, id, &mut draft).await?;
+        self.track_links(tenant, id, &mut draft, now).await?;
+        // A scheduled email carries the date at which it is sent.
+        let built = build_message(id, &draft, scheduled_at.unwrap_or(now))?;
+        let sender = self.sender_authorization.authorize(tenant, &built.from.address, now).await?;
+        self.sender_authorization.check_sender_domains(tenant, &built.sender_domains).await?;
+        let recipients = draft.recipients.iter().map(|r| &r.address);
+        self.sender_authorization.check_reachable((tenant, &sender), &built.from.address, recipients)?;
+        self.check_size(&draft, &built)?;
+        let mut facts = restore_subject(built.facts, unsubscribe_url.as_deref());
+        let mut addressees = envelope_recipients(draft.recipients, &mut facts, draft.ingress);
+        let blocked = self.mark_suppressed((tenant.account().id, draft.category), &mut addressees, now).await?;
+        let storage = self.reserve_storage(&sender, is_metered, total_bytes(&built.chunks)).await?;
+        let (disposition, chunks, reserved) =
+            match suppressed_disposition(&blocked, draft.options.on_suppressed, &addressees) {
+                Some(refuse) => (refuse, built.chunks, None),
+                None => {
+                    let reserved = self.reserve_plan_quota(&sender, (id, is_metered), &addressees, now).await?;
+                    match scheduled_at {
+                        Some(at) => (Disposition::Schedule(at), built.chunks, reserved),
+                        None => (Disposition::Deliver, self.sign_message(&sender, built.chunks, now).await?, reserved),
+                    }
+                }
+            };
+        let email = Email {
+            id,
+            account: tenant.account().id,
+            door: draft.ingress,
+            from: built.from,
+            reverse_path: draft.envelope.reverse_path,
+            domain: Some(sender.name.clone()),
+            facts,
+            tags: draft.tags,
+            category: draft.category,
+            size_bytes: total_bytes(&chunks),
+            envelope_id: draft.envelope.envelope_id,
+            return_full: draft.envelope.return_full,
+            unsubscribe: unsubscribe_url.is_some(),
+            scheduled: matches!(disposition, Disposition::Schedule(_)),
+            expires_in: draft.options.expires_in,
+            late_in_s,
+            priority: draft.options.priority,
+            resent_from: draft.options.resent_from,
+            template: draft.options.template,
+            run: draft.options.run,
+            sent_by: tenant.actor().credential(),
+            created_at: now,
+        };
+        let transport = DeliveryRequirements {
+            // Some clients send SMTPUTF8 with every message: require it only for content that needs it.
+            smtputf8: built.needs_smtputf8,
+            require_tls: draft.envelope.require_tls,
+            tls_enforced: sender.enforces_tls() && !draft.envelope.tls_optional,
+            tls_optional: draft.envelope.tls_optional,
+            expires_at: self.expires_at(&email, now),
+            plan: Some(tenant.account().plan),
+        };
+        let prepared = PreparedMessage {
+            email,
+            recipients: addressees,
+            chunks,
+            requirements: transport,
+            disposition,
+            scheduled: None,
+            plan_reservation: reserved,
+            storage_reservation: storage,
+            now,
+        };
+        reject_if_suppressed(prepared, blocked)
+    }
+
+    fn check_size(&self, draft: &Draft, built: &BuiltMessage) -> Result<(), SubmitError> {
+        // The API limits its requests itself, by attachments and bytes.
+        if draft.ingress == Ingress::Api {
+            return Ok(());
+        }
+        // Fields that intake adds do not count: a message of exactly the announced size is accepted.
+        let bytes_max = self.message_bytes_max();
+        if total_bytes(&built.chunks) > bytes_max.saturating_add(ADDED_HEADER_BYTES_MAX) {
+            return Err(SubmitError::TooLarge { bytes_max });
+        }
+        Ok(())
+    }
+
+    /// Reserves the recipients of an email in the plan's quota; `None` if the email is not metered.
+    async fn reserve_plan_quota(
+        &self,
+        sender: &SendingIdentity,
+        (id, is_metered): (EmailId, bool),
+        addressees: &[EnvelopeRecipient],
+        now: Timestamp,
+    ) -> Result<Option<QuotaReservation>, SubmitError> {
+        if !is_metered {
+            return Ok(None);
+        }
+        let account = sender.account();
+        let limits = self.plans().of(account.plan);
+        let count = addressees.iter().filter(|to| !to.suppressed).count() as u64;
+        let (meter, store) = (&self.worker.quota_tracker, &self.worker.store);
+        match meter.reserve(store, (account.id, &limits), (id, count), now).await? {
+            QuotaDecision::Reserved(reserved) => Ok(Some(reserved)),
+            QuotaDecision::CapReached(cap) => Err(SubmitError::PlanLimit(cap)),
+            QuotaDecision::Unknown => Err(SubmitError::Unavailable),
+        }
+    }
+
+    /// Reserves the bytes of an email in the plan's storage; `None` if the email is not metered.
+    async fn reserve_storage(
+        &self,
+        sender: &SendingIdentity,
+        is_metered: bool,
+        bytes: u64,
+    ) -> Result<Option<storage_quota::StorageReservation>, SubmitError> {
+        if !is_metered {
+            return Ok(None);
+        }
+        match self.storage_quotas().reserve(sender.account(), Noun::EmailBytes, bytes).await {
+            Ok(reserved) => Ok(Some(reserved)),
+            Err(StorageQuotaError::Full(full)) => Err(SubmitError::StorageFull(full)),
+            Err(StorageQuotaError::Counting(_)) => Err(SubmitError::Unavailable),
+            Err(StorageQuotaError::Read(error)) => Err(error.into()),
+        }
+    }
+
+    /// Deadline of an email that is sent now: after `expires_in` or `give_up_after`, whichever is shorter.
+    pub(super) fn expires_at(&self, email: &Email, now: Timestamp) -> Timestamp {
+        let give_up_after = self.worker.delivery_policy().schedule.give_up_after;
+        let after = email.expires_in.map_or(give_up_after, |after| after.min(give_up_after));
+        now.checked_add(after).unwrap_or(Timestamp::MAX)
+    }
+
+    pub(super) async fn sign_message(
+        &self,
+        sender: &SendingIdentity,
+        chunks: Vec<Bytes>,
+        now: Timestamp,
+    ) -> Result<Vec<Bytes>, SubmitError> {
+        let Some(signer) = &sender.signer else { return Ok(chunks) };
+        let (signer, message) = (Arc::clone(signer), chunks.clone());
+        let signed = match self.signing {
+            DkimSigning::MessagesAndTransactions => self.signing_pool.sign_with_instance(signer, message, now).await,
+            DkimSigning::Messages | DkimSigning::Off => self.signing_pool.sign(signer, message, now).await,
+        };
+        let signatures = signed.map_err(|error| match error {
+            dns::sign::SignError::Failed => {
+                tracing::error!(domain = %sender.name, "a message could not be signed");
+                SubmitError::SigningFailed
+            }
+            error => SubmitError::Invalid { field: "message", message: error.to_string() },
+        })?;
+        let mut signed = Vec::with_capacity(chunks.len() + 1);
+        signed.push(Bytes::from(signatures));
+        signed.extend(chunks);
+        Ok(signed)
+    }
+}
+
+/// Why a draft was not prepared.
+pub(super) enum PrepareError {
+    /// Nothing is stored.
+    Rejected(SubmitError),
+    /// The email is sent to nobody. It is still committed, to record why.
+    Suppressed(Box<PreparedMessage>, SubmitError),
+}
+
+impl From<SubmitError> for PrepareError {
+    fn from(refusal: SubmitError) -> Self {
+        Self::Rejected(refusal)
+    }
+}
+
+fn reject_if_suppressed(
+    prepared: PreparedMessage,
+    blocked: Vec<BlockedRecipient>,
+) -> Result<PreparedMessage, PrepareError> {
+    if !matches!(prepared.disposition, Disposition::Reject(..)) {
+        return Ok(prepared);
+    }
+    let (id, category) = (Some(prepared.email.id), prepared.email.category);
+    Err(PrepareError::Suppressed(Box::new(prepared), SubmitError::Suppressed { id, category, blocked }))
+}
+
+/// Lists and events show the subject with its placeholder: the link is for the recipient alone.
+fn restore_subject(mut facts: HeaderSummary, url: Option<&str>) -> HeaderSummary {
+    if let Some(url) = url {
+        facts.subject = unsubscribe::restore_placeholder(&facts.subject, url);
+    }
+    facts
+}
+
+fn validate_draft(draft: &Draft, now: Timestamp) -> Result<(), SubmitError> {
+    validate_recipients(draft)?;
+    validate_schedule(draft.options.scheduled_at, now)
+}
+
+fn validate_recipients(draft: &Draft) -> Result<(), SubmitError> {
+    match draft.recipients.len() {
+        0 => Err(SubmitError::Invalid { field: "to", message: "at least one recipient is required".to_owned() }),
+        1..=RECIPIENTS_MAX => Ok(()),
+        _ => Err(SubmitError::TooManyRecipients { recipients_max: RECIPIENTS_MAX }),
+    }
+}
+
+/// Checks that an email may be scheduled for a time.
+pub(super) fn validate_schedule(at: Option<Timestamp>, now: Timestamp) -> Result<(), SubmitError> {
+    let Some(at) = at else { return Ok(()) };
+    let refuse = |why: &str| SubmitError::Invalid { field: "scheduled_at", message: why.to_owned() };
+    validate_schedule_time(at, now).map_err(refuse)
+}
+
+pub(super) fn validate_schedule_time(at: Timestamp, now: Timestamp) -> Result<(), &'static str> {
+    let latest = now.checked_add(SCHEDULED_AHEAD_MAX).unwrap_or(Timestamp::MAX);
+    match at {
+        at if at <= now => Err("must be in the future"),
+        at if at > latest => Err("must be within a year"),
+        _ => Ok(()),
+    }
+}
+
+/// Sum of the chunk lengths.
+pub(super) fn total_bytes(chunks: &[Bytes]) -> u64 {
+    chunks.iter().map(|chunk| chunk.len() as u64).sum()
+}

@@ -1,0 +1,301 @@
+//! Release of scheduled emails when they are due.
+//!
+//! ```text
+//! due ─► authorize again ─► date ─► sign ─►[ tasks + recipients + body + schedule + event ]─► delivery worker
+//!                  └─ refused: held, retried for as long as a delivery would be; then it fails
+//! ```
+//!
+//! Each node releases the emails of its own partitions: a batch of each partition in turn, and within a partition one
+//! email of each account in turn. So a hundred thousand emails of one account, scheduled for one moment, do not delay
+//! another account's. Memory holds one timer for each partition, however many emails wait.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use jiff::Timestamp;
+use mail::draft::OnSuppressed;
+use mail::event::EventKind;
+use mail::id::{AccountId, EventId};
+use mail::message;
+use mail::recipient::{Recipient, RecipientState};
+use mail::schedule::{Schedule, ScheduleState};
+use serde_json::json;
+use store::email::EmailWithRecipients;
+use store::engine::Batch;
+use store::schedule::{ScheduleKey, StoredSchedule};
+
+use super::prepare::total_bytes;
+use super::suppression_check::suppressed_disposition;
+use super::{Intake, SubmitError};
+use crate::prepared_message::{DeliveryRequirements, Disposition, EnvelopeRecipient, PreparedMessage, ScheduledRef};
+
+/// Emails released from one partition before the next partition has its turn.
+const ROUND_EMAILS: usize = 64;
+/// Emails released concurrently: enough to keep the signing threads busy.
+const CONCURRENCY: usize = 64;
+/// Retry delay when the store cannot be read or written.
+const STORE_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Retry delay when the email is refused at the moment, for example because its domain is not verified.
+const HOLD_RETRY_DELAY: Duration = Duration::from_secs(300);
+/// Retry delay after a transient refusal, such as a full disk.
+const TRANSIENT_RETRY_DELAY: Duration = Duration::from_secs(10);
+
+impl Intake {
+    /// Starts the background jobs: release of scheduled emails, automations, domain checks, owner alerts, TLS reports
+    /// and domain claims.
+    pub fn start_jobs(&self) {
+        let intake = self.clone();
+        self.worker.spawn(async move { intake.run_scheduled_release().await });
+        let intake = self.clone();
+        self.worker.spawn(async move { intake.run_automations().await });
+        self.worker.spawn(Arc::clone(&self.domains).run_domain_checks());
+        let intake = self.clone();
+        self.worker.spawn(async move { intake.run_owner_alerts().await });
+        let intake = self.clone();
+        self.worker.spawn(async move { intake.run_tls_reporter().await });
+        let (intake, domains) = (self.clone(), Arc::clone(&self.domains));
+        self.worker.spawn(async move { domains.run_claim_checks(|account| intake.domains_max(account)).await });
+    }
+
+    /// Number of domains that an account's plan includes; 0 for a deleted account.
+    async fn domains_max(&self, account: AccountId) -> Option<u32> {
+        match store::account::get(&self.worker.store, account).await {
+            Ok(Some(account)) => self.plans().of(account.plan).domains,
+            _ => Some(0),
+        }
+    }
+
+    async fn run_scheduled_release(&self) {
+        while !self.worker.stop.is_cancelled() {
+            let leases = self.worker.leases.changed();
+            let changed = self.release_timers.changed();
+            let (due, next) = self.release_timers.due(&self.worker.leases.active(), self.clock().now());
+            if due.is_empty() {
+                tokio::select! {
+                    () = self.clock().sleep_until(next) => {}
+                    () = changed => {}
+                    () = leases => {}
+                    () = self.worker.stop.cancelled() => {}
+                }
+            }
+            for partition in due {
+                if let Err(refusal) = self.release_partition(partition).await {
+                    tracing::warn!(%refusal, "cannot release scheduled email; retrying");
+                    self.release_timers.schedule(partition, self.worker.after(STORE_RETRY_DELAY));
+                }
+            }
+        }
+    }
+
+    /// Releases the first due emails of a partition, and reschedules the partition if more are due.
+    async fn release_partition(&self, partition: u16) -> Result<(), SubmitError> {
+        self.release_timers.begin_scan(partition);
+        let now = self.clock().now();
+        let first = store::schedule::list_due(&self.worker.store, partition, now).await;
+        // On a read error, look at the partition again later.
+        let first =
+            first.inspect_err(|_| self.release_timers.schedule(partition, self.worker.after(STORE_RETRY_DELAY)))?;
+        let more = first.more || first.due.len() > ROUND_EMAILS;
+        let next = if more { Some(now) } else { first.later };
+        let releases =
+            round_robin_by_account(first.due).into_iter().take(ROUND_EMAILS).map(|about| self.release_email(about));
+        let mut done = futures_util::stream::iter(releases).buffer_unordered(CONCURRENCY);
+        let mut outcome = Ok(());
+        while let Some(one) = done.next().await {
+            outcome = outcome.and(one);
+        }
+        // Emails that failed are retried later, not at once.
+        if let Some(next) = next.filter(|_| outcome.is_ok()) {
+            self.release_timers.schedule(partition, next);
+        }
+        outcome
+    }
+
+    /// Releases one email if it is still open and due.
+    async fn release_email(&self, about: ScheduleKey) -> Result<(), SubmitError> {
+        let store = &self.worker.store;
+        let Some(found) = store::schedule::get(store, about).await? else { return Ok(()) };
+        if !found.schedule.is_open() || found.schedule.due > self.clock().now() {
+            return Ok(());
+        }
+        let Some(email) = store::email::get(store, about.0, about.1).await? else { return Ok(()) };
+        let Some(body) = store::email::get_body(store, about.0, about.1).await? else {
+            tracing::error!(email.id = %about.1, "scheduled email has no stored message; run `postrider admin store check`");
+            let lost = SubmitError::Invalid { field: "message", message: "the stored message is missing".to_owned() };
+            return self.fail_scheduled(email, found, Bytes::new(), &lost).await;
+        };
+        // A held email is retried for as long as a delivery would be.
+        let (until, held) = (self.expires_at(&email.email, found.schedule.scheduled_at), found.clone());
+        match self.submit_scheduled(&email, found, &body).await {
+            // Cancelled or rescheduled concurrently: nothing to do.
+            Ok(()) | Err(SubmitError::DoneConcurrently) => Ok(()),
+            // Hold this email alone; others of the partition are still released. Storing the hold fails too if the
+            // store does.
+            Err(refusal) => {
+                tracing::info!(%refusal, email.id = %about.1, "scheduled email refused");
+                let now = self.clock().now();
+                if now < until {
+                    let hold = if refusal.is_transient() { TRANSIENT_RETRY_DELAY } else { HOLD_RETRY_DELAY };
+                    let due = now.checked_add(hold).unwrap_or(Timestamp::MAX).min(until);
+                    self.hold_scheduled(&email, &held, due).await
+                } else {
+                    self.fail_scheduled(email, held, body, &refusal).await
+                }
+            }
+        }
+    }
+
+    async fn submit_scheduled(
+        &self,
+        found: &EmailWithRecipients,
+        stored_schedule: StoredSchedule,
+        body: &Bytes,
+    ) -> Result<(), SubmitError> {
+        let now = self.clock().now();
+        let email = &found.email;
+        let tenant = store::access::service_tenant(&self.worker.store, email.account).await;
+        let tenant = tenant.map_err(|_| SubmitError::Unavailable)?;
+        let sender = self.sender_authorization.authorize(&tenant, &email.from.address, now).await?;
+        let recipients = found.recipients.iter().map(|r| &r.address);
+        self.sender_authorization.check_reachable((&tenant, &sender), &email.from.address, recipients)?;
+        let chunks = vec![body.clone()];
+        let mut prepared = self.prepare_scheduled(found.clone(), stored_schedule, (chunks, Disposition::Deliver), now);
+        prepared.requirements.tls_enforced = sender.enforces_tls();
+        prepared.requirements.plan = Some(sender.account().plan);
+        // Recipients that were suppressed since are skipped; the others still get it.
+        let about = (email.account, email.category);
+        let blocked = self.mark_suppressed(about, &mut prepared.recipients, now).await?;
+        match suppressed_disposition(&blocked, OnSuppressed::Skip, &prepared.recipients) {
+            Some(refuse) => prepared.disposition = refuse,
+            None => {
+                prepared.chunks = self.sign_message(&sender, message::replace_date(body, now), now).await?;
+                prepared.email.size_bytes = total_bytes(&prepared.chunks);
+            }
+        }
+        self.commit(vec![prepared], &|_| {}).await
+    }
+
+    /// Builds the prepared message of a scheduled email with its disposition.
+    fn prepare_scheduled(
+        &self,
+        EmailWithRecipients { mut email, recipients, .. }: EmailWithRecipients,
+        stored_schedule: StoredSchedule,
+        (chunks, disposition): (Vec<Bytes>, Disposition),
+        now: Timestamp,
+    ) -> PreparedMessage {
+        let schedule = &stored_schedule.schedule;
+        let counted = recipients.iter().filter(|r| r.state != RecipientState::Suppressed).count();
+        let addressees = recipients.into_iter().map(|recipient| EnvelopeRecipient {
+            notify: schedule.notify.get(usize::from(recipient.index)).cloned().unwrap_or_default(),
+            address: recipient.address,
+            kind: recipient.kind,
+            suppressed: recipient.state == RecipientState::Suppressed,
+        });
+        let addressees = addressees.collect();
+        email.size_bytes = total_bytes(&chunks);
+        let transport = DeliveryRequirements {
+            smtputf8: schedule.smtputf8,
+            require_tls: schedule.require_tls,
+            tls_enforced: false,
+            tls_optional: false,
+            // An email with `expires_in` (a login code) does not live longer because it was held.
+            expires_at: self.expires_at(&email, email.expires_in.map_or(now, |_| schedule.scheduled_at)),
+            plan: None,
+        };
+        let stored_schedule = Some(ScheduledRef { schedule: stored_schedule, counted });
+        PreparedMessage {
+            email,
+            recipients: addressees,
+            chunks,
+            requirements: transport,
+            disposition,
+            scheduled: stored_schedule,
+            plan_reservation: None,
+            storage_reservation: None,
+            now,
+        }
+    }
+
+    /// Stores the email as held and sets the time of the next attempt.
+    async fn hold_scheduled(
+        &self,
+        email: &EmailWithRecipients,
+        found: &StoredSchedule,
+        due: Timestamp,
+    ) -> Result<(), SubmitError> {
+        let Some(partition) = self.worker.leases.any() else { return Err(SubmitError::Unavailable) };
+        let mut batch = Batch::progress();
+        if !self.worker.leases.fence_partitions(&mut batch, std::iter::once(partition)) {
+            return Err(SubmitError::Unavailable);
+        }
+        let about = (email.email.account, email.email.id);
+        let state = ScheduleState::Held;
+        let after = Schedule { state, due, partition, ..found.schedule.clone() };
+        store::schedule::update(&mut batch, about, found, &after);
+        for recipient in email.recipients.iter().filter(|r| r.state == RecipientState::Scheduled) {
+            let held = Recipient { state: RecipientState::Held, ..recipient.clone() };
+            store::email::put_recipient(&mut batch, about.0, about.1, &held);
+        }
+        self.worker.store.commit(batch).await?;
+        self.release_timers.schedule(partition, due);
+        self.worker.outcome_recorded.notify_waiters();
+        Ok(())
+    }
+
+    /// Fails an email that was held for too long.
+    async fn fail_scheduled(
+        &self,
+        email: EmailWithRecipients,
+        found: StoredSchedule,
+        body: Bytes,
+        refusal: &SubmitError,
+    ) -> Result<(), SubmitError> {
+        let is_expired = email.email.expires_in.is_some() && !matches!(refusal, SubmitError::Invalid { .. });
+        let reason = if is_expired { "expired" } else { "rejected" };
+        let why = json!({"failure": {"reason": reason, "message": refusal.to_string(), "smtp_code": null}});
+        let disposition = Disposition::Reject(EventKind::Failed, why);
+        let prepared = self.prepare_scheduled(email, found, (vec![body], disposition), self.clock().now());
+        match self.commit(vec![prepared], &|_| {}).await {
+            Err(SubmitError::DoneConcurrently) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    pub(super) fn new_event_id(&self) -> EventId {
+        EventId::new(self.clock().now(), self.worker.entropy.unique_bits())
+    }
+}
+
+/// Orders due emails round-robin by account; the order within an account is preserved.
+fn round_robin_by_account(due: Vec<ScheduleKey>) -> Vec<ScheduleKey> {
+    let mut before: HashMap<AccountId, usize> = HashMap::new();
+    let mut turns: Vec<(usize, ScheduleKey)> = due
+        .into_iter()
+        .map(|about| {
+            let turns = before.entry(about.0).or_default();
+            *turns += 1;
+            (*turns, about)
+        })
+        .collect();
+    // A stable sort keeps the order within a turn.
+    turns.sort_by_key(|(turn, _)| *turn);
+    turns.into_iter().map(|(_, about)| about).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mail::id::EmailId;
+
+    #[test]
+    fn accounts_take_turns() {
+        let at = Timestamp::UNIX_EPOCH;
+        let email = |account, number| (AccountId::new(at, account), EmailId::new(at, number));
+        let due = [(1, 1), (1, 2), (1, 3), (2, 4), (1, 5), (3, 6), (2, 7)].map(|(a, n)| email(a, n));
+        let turns = [(1, 1), (2, 4), (3, 6), (1, 2), (2, 7), (1, 3), (1, 5)].map(|(a, n)| email(a, n));
+        assert_eq!(round_robin_by_account(due.to_vec()), turns);
+    }
+}

@@ -1,0 +1,77 @@
+//! Suppression check: finds recipients that are suppressed, or that opted out of the email's category.
+//!
+//! One such recipient rejects the whole email, unless the sender asked to skip them (`on_suppressed`). A rejected email
+//! is stored with an `email.suppressed` event and uses nothing of the plan.
+
+use jiff::Timestamp;
+use mail::address::Address;
+use mail::draft::OnSuppressed;
+use mail::email::Category;
+use mail::event::EventKind;
+use mail::id::AccountId;
+use mail::suppression::{BlockReason, BlockedRecipient};
+use serde_json::{Value, json};
+use store::access::Tenant;
+
+use super::Intake;
+use crate::prepared_message::{Disposition, EnvelopeRecipient};
+use crate::submit_error::SubmitError;
+
+impl Intake {
+    /// Checks at RCPT that an address is not suppressed. The category is not known yet; opt-outs are checked at the end
+    /// of the message.
+    ///
+    /// # Errors
+    /// [`SubmitError::Suppressed`] if the address is suppressed; other variants if the store cannot be read.
+    pub async fn check_recipient(&self, tenant: &Tenant, address: &Address) -> Result<(), SubmitError> {
+        let (account, now) = (tenant.account().id, self.clock().now());
+        let category = Category::Transactional;
+        let blocked = store::suppression::find_blocked(self.store(), account, category, &[address], now).await?;
+        if blocked.is_empty() { Ok(()) } else { Err(SubmitError::Suppressed { id: None, category, blocked }) }
+    }
+
+    /// Marks the suppressed recipients and returns them with their reasons.
+    pub(super) async fn mark_suppressed(
+        &self,
+        (account, category): (AccountId, Category),
+        addressees: &mut [EnvelopeRecipient],
+        now: Timestamp,
+    ) -> Result<Vec<BlockedRecipient>, SubmitError> {
+        let addresses: Vec<&Address> = addressees.iter().map(|to| &to.address).collect();
+        let blocked = store::suppression::find_blocked(self.store(), account, category, &addresses, now).await?;
+        if !blocked.is_empty() {
+            for to in addressees {
+                to.suppressed |= blocked.iter().any(|one| one.address == to.address);
+            }
+        }
+        Ok(blocked)
+    }
+}
+
+/// Disposition of an email with suppressed recipients; `None` if it is sent to the others.
+pub(super) fn suppressed_disposition(
+    blocked: &[BlockedRecipient],
+    on_suppressed: OnSuppressed,
+    addressees: &[EnvelopeRecipient],
+) -> Option<Disposition> {
+    let somebody_is_left = addressees.iter().any(|to| !to.suppressed);
+    if blocked.is_empty() || on_suppressed == OnSuppressed::Skip && somebody_is_left {
+        return None;
+    }
+    Some(Disposition::Reject(EventKind::Suppressed, suppression_details(blocked)))
+}
+
+/// Detail of the event `email.suppressed` (completions-email.md 2.10).
+fn suppression_details(blocked: &[BlockedRecipient]) -> Value {
+    let one = |BlockedRecipient { address, reason }: &BlockedRecipient| match reason {
+        BlockReason::Suppressed { id, reason } => json!({
+            "email": address, "reason": reason.word(), "suppression_id": id,
+            "category": null, "category_opt_out_id": null,
+        }),
+        BlockReason::OptedOut { id, category } => json!({
+            "email": address, "reason": "unsubscribe", "suppression_id": null,
+            "category": category, "category_opt_out_id": id,
+        }),
+    };
+    json!({"suppressed": blocked.iter().map(one).collect::<Vec<_>>()})
+}

@@ -1,0 +1,238 @@
+//! Outbox dispatcher: writes the rows that follow from committed events.
+//!
+//! ```text
+//! event + outbox key ─► gather briefly ─►[ usage + email index + metrics + event log + deliveries − outbox keys ]
+//! ```
+//!
+//! Each node dispatches the events of its own partitions in fenced commits, so every event is dispatched once. A
+//! backlog is stored on disk and only causes delay.
+
+mod event_subjects;
+mod metric_increments;
+pub(crate) mod recent_events;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use mail::event::Event;
+use mail::id::AccountId;
+use mail::usage::{UsagePeriod, usage_of_event};
+use store::engine::{Batch, CommitError, Key, ReadError};
+use store::outbox::OutboxEntry;
+use store::usage::UsageIncrements;
+use thiserror::Error;
+use tokio::time::Instant;
+
+use self::event_subjects::EventSubjects;
+use crate::webhooks::new_deliveries::Subscribers;
+use crate::worker::Worker;
+
+/// Delay in which events are gathered, so that all events of an email delivered at once are dispatched in one commit.
+const GATHER_DELAY: Duration = Duration::from_millis(100);
+/// The same while webhook endpoints or stream subscribers are waiting.
+const GATHER_DELAY_WITH_LISTENERS: Duration = Duration::from_millis(3);
+/// Events dispatched per commit.
+const BATCH_EVENTS_MAX: usize = 1_000;
+/// Poll interval for events from other nodes, and delay after an error.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// While there is a backlog, the pause after a round is this many times the round's duration.
+const IDLE_FACTOR: u32 = 3;
+/// The same while webhook endpoints or stream subscribers are waiting.
+const IDLE_FACTOR_WITH_LISTENERS: u32 = 1;
+/// Commit tries when other nodes write the same rows.
+const COMMIT_TRIES_MAX: usize = 20;
+
+/// Position in the outbox by first partition of each range. Starting at the beginning would scan the deleted keys,
+/// which stay until the store compacts them.
+type OutboxCursors = BTreeMap<u16, Option<Key>>;
+
+/// Dispatching failed; it is retried later.
+#[derive(Debug, Error)]
+pub enum OutboxError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+impl Worker {
+    /// Dispatches events until the worker stops.
+    pub(crate) async fn run_outbox_dispatcher(self: Arc<Self>) {
+        let mut failing = false;
+        while !self.stop.is_cancelled() {
+            tokio::select! {
+                () = self.outbox_wakeup.notified() => {}
+                () = tokio::time::sleep(POLL_INTERVAL), if self.store.is_shared() => {}
+                () = self.stop.cancelled() => return,
+            }
+            let listened = self.webhooks.has_listeners(self.clock.now());
+            tokio::time::sleep(if listened { GATHER_DELAY_WITH_LISTENERS } else { GATHER_DELAY }).await;
+            let outcome = self.dispatch_with_backoff().await;
+            let failed_before = std::mem::replace(&mut failing, outcome.is_err());
+            if let Err(error) = outcome {
+                // Log a continuing failure once.
+                if !failed_before {
+                    store::warn_unless_away!(self.store, %error, "cannot dispatch events; retrying");
+                }
+                tokio::time::sleep(POLL_INTERVAL).await;
+                self.outbox_wakeup.notify_one();
+            }
+        }
+    }
+
+    /// Dispatches the whole backlog. Pauses after each round for longer than it took, so that intake has priority.
+    async fn dispatch_with_backoff(&self) -> Result<(), OutboxError> {
+        let mut places = OutboxCursors::default();
+        loop {
+            let (begun, at) = (Instant::now(), self.clock.now());
+            if !self.dispatch_round(&mut places).await? {
+                self.dispatched_until_ms.fetch_max(at.as_millisecond(), Ordering::Relaxed);
+                return Ok(());
+            }
+            if self.stop.is_cancelled() {
+                return Ok(());
+            }
+            let listened = self.webhooks.has_listeners(self.clock.now());
+            let rest = if listened { IDLE_FACTOR_WITH_LISTENERS } else { IDLE_FACTOR };
+            tokio::time::sleep(begun.elapsed() * rest).await;
+        }
+    }
+
+    /// Dispatches a batch of each range of owned partitions. Returns true if there may be more.
+    async fn dispatch_round(&self, places: &mut OutboxCursors) -> Result<bool, OutboxError> {
+        let _telling = self.dispatch_lock.lock().await;
+        let mut more = false;
+        for partitions in self.leases.owned_ranges() {
+            let after = places.entry(*partitions.start()).or_default();
+            more |= self.dispatch_some(partitions, after).await?;
+        }
+        Ok(more)
+    }
+
+    /// Dispatches all events that are in the outboxes of owned partitions now, and some that arrive meanwhile.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub fn dispatch_outbox(&self) -> BoxFuture<'_, Result<(), OutboxError>> {
+        Box::pin(async move {
+            let at = self.clock.now();
+            for partitions in self.leases.owned_ranges() {
+                let mut after = None;
+                loop {
+                    let _telling = self.dispatch_lock.lock().await;
+                    if !self.dispatch_some(partitions.clone(), &mut after).await? || after.is_none() {
+                        break;
+                    }
+                }
+            }
+            self.dispatched_until_ms.fetch_max(at.as_millisecond(), Ordering::Relaxed);
+            Ok(())
+        })
+    }
+
+    /// All events of owned partitions before this time are dispatched. 1970 until that is known.
+    pub(crate) fn dispatched_until(&self) -> Timestamp {
+        Timestamp::from_millisecond(self.dispatched_until_ms.load(Ordering::Relaxed)).unwrap_or_default()
+    }
+
+    /// Dispatches the events of the previous process. Accounts with a cap wait for this ([`crate::quota_tracker`]).
+    pub(crate) async fn drain_backlog(self: Arc<Self>) {
+        while let Err(error) = self.dispatch_outbox().await {
+            store::warn_unless_away!(self.store, %error, "cannot dispatch the event backlog; retrying");
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+        self.quota_tracker.mark_caught_up();
+    }
+
+    /// Dispatches a batch of events after a position and moves it. Returns true if there may be more: behind the
+    /// position or, at the end, from the beginning.
+    async fn dispatch_some(
+        &self,
+        partitions: RangeInclusive<u16>,
+        after: &mut Option<Key>,
+    ) -> Result<bool, OutboxError> {
+        for _ in 0..COMMIT_TRIES_MAX {
+            let known = |id| self.recent_events.take(id);
+            let place = (after.as_ref(), BATCH_EVENTS_MAX);
+            let entries = store::outbox::list(&self.store, partitions.clone(), place, &known).await?;
+            if entries.is_empty() {
+                return Ok(after.take().is_some());
+            }
+            let (subjects, count) = EventSubjects::load((&self.store, &self.recent_events), &entries).await?;
+            let loaded = entries.get(..count).unwrap_or_default();
+            let events = loaded.iter().filter_map(|one| one.event.as_ref());
+            let audience = self.load_subscribers(&event_accounts(loaded), events).await?;
+            let count = audience.events_that_fit(entries.iter().take(count).map(|one| one.event.as_ref()));
+            let some = entries.get(..count).unwrap_or_default();
+            match self.commit_dispatched(some, &subjects, &audience).await {
+                Ok(true) => {
+                    let is_all = after.is_none() && count == entries.len() && count < BATCH_EVENTS_MAX;
+                    *after = some.last().filter(|_| !is_all).map(|last| last.key().clone());
+                    return Ok(!is_all);
+                }
+                Ok(false) => return Ok(false),
+                // Another node wrote counts of the same account or took over the partition, or an email was purged
+                // concurrently.
+                Err(OutboxError::Commit(CommitError::Conflict { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns false when another node took over one of the partitions.
+    async fn commit_dispatched(
+        &self,
+        entries: &[OutboxEntry],
+        subjects: &EventSubjects,
+        audience: &Subscribers,
+    ) -> Result<bool, OutboxError> {
+        let mut batch = Batch::progress();
+        let events = || entries.iter().filter_map(|one| one.event.as_ref());
+        let email_of = |event| subjects.email_of(event).map(|about| &*about.email);
+        let about = events().map(|event| (event, email_of(event)));
+        let Some(made) = self.create_deliveries(&mut batch, audience, about) else { return Ok(false) };
+        let partitions = entries.iter().map(|one| one.partition).chain(made.partitions.iter().copied());
+        if !self.leases.fence_partitions(&mut batch, partitions) {
+            return Ok(false);
+        }
+        store::event_log::append(&self.store, &mut batch, self.clock.now(), events()).await?;
+        subjects.update_email_index(&self.store, &mut batch).await?;
+        store::metric::add(&self.store, &mut batch, &metric_increments::metric_increments(events(), subjects)).await?;
+        let triggered =
+            self.trigger_index.enqueue_trigger_jobs(&self.store, &mut batch, entries, self.clock.now()).await?;
+        let additions = usage_increments(events());
+        let _books = self.quota_tracker.lock_rows().await;
+        store::usage::add(&self.store, &mut batch, &additions).await?;
+        entries.iter().for_each(|one| one.remove(&mut batch));
+        self.store.commit(batch).await?;
+        self.quota_tracker.mark_dispatched(events());
+        self.deliveries_committed(made);
+        self.wake_subscribers(events().map(|event| event.account));
+        self.trigger_index.wake_at(&triggered, self.clock.now());
+        Ok(true)
+    }
+}
+
+/// Returns the accounts of these events.
+fn event_accounts(entries: &[OutboxEntry]) -> Vec<AccountId> {
+    let accounts = entries.iter().filter_map(|one| one.event.as_ref()).map(|event| event.account);
+    accounts.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Returns the usage increments of events.
+fn usage_increments<'a>(events: impl Iterator<Item = &'a Event>) -> UsageIncrements {
+    let mut additions = UsageIncrements::new();
+    for event in events {
+        let Some((at, count)) = usage_of_event(event) else { continue };
+        for period in [UsagePeriod::day(at), UsagePeriod::month(at)] {
+            *additions.entry((event.account, period)).or_default() += count;
+        }
+    }
+    additions
+}

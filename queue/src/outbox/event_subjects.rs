@@ -1,0 +1,87 @@
+//! Emails of a batch of events, each read once.
+
+use std::collections::HashMap;
+
+use mail::email_index::WORDS_MAX;
+use mail::event::Event;
+use mail::id::{AccountId, EmailId};
+use store::email::StoredEmail;
+use store::email_index::IndexChange;
+use store::engine::{Batch, ReadError, Store};
+use store::outbox::OutboxEntry;
+
+use super::recent_events::RecentEvents;
+
+/// Approximate limit of index rows written per commit; the remaining events wait for the next commit.
+const ROWS_MAX: usize = 10_000;
+/// Index rows of an email besides its recipients, tags and words: author, domain, template, category, status.
+const ROWS_OF_EMAIL: usize = 8;
+/// Emails read at once.
+const READ_BATCH_EMAILS: usize = 64;
+
+/// Estimates the index rows of an email.
+fn index_rows(found: &StoredEmail) -> usize {
+    // A word and its separator take at least two bytes.
+    let words = found.email.facts.subject.len().div_ceil(2).min(WORDS_MAX);
+    ROWS_OF_EMAIL + found.recipients.len() + found.email.tags.len() + words
+}
+
+/// Emails of a batch of events, by account and id, and the index changes that the events cause.
+#[derive(Debug, Default)]
+pub(super) struct EventSubjects {
+    emails: HashMap<(AccountId, EmailId), Option<StoredEmail>>,
+    changes: HashMap<(AccountId, EmailId), IndexChange>,
+}
+
+impl EventSubjects {
+    /// Reads the emails of the first events. Returns the number of events covered.
+    pub(super) async fn load(
+        (store, fresh): (&Store, &RecentEvents),
+        entries: &[OutboxEntry],
+    ) -> Result<(Self, usize), ReadError> {
+        let mut subjects = Self::default();
+        let mut wanted = Vec::new();
+        for event in entries.iter().filter_map(|one| one.event.as_ref()) {
+            let Some(email) = event.email() else { continue };
+            let key = (event.account, email);
+            let known = subjects.changes.len();
+            subjects.changes.entry(key).or_default().add_event(event);
+            if subjects.changes.len() > known {
+                wanted.push(key);
+            }
+        }
+        let mut rows = 0;
+        'reading: for some in wanted.chunks(READ_BATCH_EMAILS) {
+            let known = |id| fresh.email(id);
+            for (of, found) in some.iter().zip(store::email::get_each(store, some, &known).await?) {
+                if rows > ROWS_MAX {
+                    break 'reading;
+                }
+                rows += found.as_ref().map_or(0, index_rows);
+                subjects.emails.insert(*of, found);
+            }
+            // Cached rows are read without waiting: yield to intake.
+            tokio::task::yield_now().await;
+        }
+        let is_read = |one: &&OutboxEntry| {
+            let email = one.event.as_ref().and_then(|event| Some((event.account, event.email()?)));
+            email.is_none_or(|of| subjects.emails.contains_key(&of))
+        };
+        let count = entries.iter().take_while(is_read).count();
+        Ok((subjects, count))
+    }
+
+    /// Returns the email of an event; `None` if the event has none or it was purged.
+    pub(super) fn email_of(&self, event: &Event) -> Option<&StoredEmail> {
+        self.emails.get(&(event.account, event.email()?))?.as_ref()
+    }
+
+    /// Updates the email index. Later events of the same emails then find nothing left to change.
+    pub(super) async fn update_email_index(&self, store: &Store, batch: &mut Batch) -> Result<(), ReadError> {
+        let found = self
+            .emails
+            .iter()
+            .filter_map(|(of, found)| Some((found.as_ref()?, self.changes.get(of).copied().unwrap_or_default())));
+        store::email_index::update(store, batch, &found.collect::<Vec<_>>()).await
+    }
+}

@@ -1,0 +1,190 @@
+//! Commits the outcome of an attempt and updates the in-memory state.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use mail::id::{EventId, SuppressionId};
+use mail::suppression::Suppression;
+use mail::task::Task;
+use store::engine::{Batch, CommitError, ReadError};
+use store::suppression::StoredSuppression;
+
+use crate::attempt_log::log_attempt;
+use crate::dsn_request;
+use crate::outcome::{self, AttemptResult, NextAction};
+use crate::ready_queue::ReadyTask;
+use crate::worker::Worker;
+
+/// Delay before a commit is retried while the store is full or away.
+const COMMIT_RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Change of the recipient's suppression.
+struct SuppressionUpdate {
+    before: Option<StoredSuppression>,
+    after: Option<Suppression>,
+}
+
+/// Error of committing an outcome.
+enum CommitOutcomeError {
+    /// The recipient's suppression changed concurrently; decide again.
+    Conflict,
+    /// The outcome is given up.
+    Abandoned,
+}
+
+impl Worker {
+    /// Records an attempt: decides the next action, commits it and releases the task.
+    pub(crate) async fn record_outcome(self: &Arc<Self>, ready: &ReadyTask, attempted: &AttemptResult) {
+        self.commit_outcome(ready, attempted).await;
+    }
+
+    /// Commits the outcome of an attempt. Returns false when the operator or another node changed the task first.
+    pub(crate) async fn commit_outcome(self: &Arc<Self>, ready: &ReadyTask, attempted: &AttemptResult) -> bool {
+        let task = &ready.task;
+        let attempted = self.with_earlier_reply(task, attempted).await;
+        let attempted = attempted.as_ref();
+        let now = self.clock.now();
+        let next =
+            outcome::decide_next_action(task, attempted, &self.delivery_policy().schedule, now, self.entropy.u64());
+        let notice = dsn_request::dsn_for_outcome(self, task, attempted, &next, now).await;
+        let email = (task.account, task.id.email);
+        if !attempted.is_untried {
+            self.metrics.record_attempt(attempted, &next, now);
+            self.metrics.record_wait(task, attempted.began_at);
+        }
+        let event = EventId::new(now, self.entropy.unique_bits());
+        let committed = loop {
+            let suppressing = self.suppression_update(task, attempted, &next, now).await;
+            let current = suppressing.as_ref().and_then(SuppressionUpdate::current);
+            let about = (task, ready.row.as_ref());
+            let (mut batch, event) = outcome::outcome_batch(about, attempted, (&next, current), now, event);
+            if let Some(SuppressionUpdate { before, after: Some(after) }) = &suppressing {
+                store::suppression::put(&mut batch, before.as_ref(), after);
+                self.suppressions().record_created(&mut batch, before.as_ref(), after);
+            }
+            if let Some(notice) = &notice {
+                store::pending_dsn::put(&mut batch, task.partition, email, notice);
+            }
+            if !self.leases.fence(&mut batch, std::slice::from_ref(task)) {
+                // Another node owns the partition now and attempts the task again.
+                tracing::warn!(email.id = %task.id.email, "outcome dropped: another node took over the partition");
+                self.release_task(task);
+                self.outcome_recorded.notify_waiters();
+                return false;
+            }
+            match self.commit_outcome_batch(batch, task).await {
+                Ok(()) => {
+                    self.recent_events.insert(event, None);
+                    break true;
+                }
+                Err(CommitOutcomeError::Conflict) => {}
+                Err(CommitOutcomeError::Abandoned) => break false,
+            }
+        };
+        if committed {
+            self.in_flight.finish(task.id);
+            if let NextAction::Retry { at } = &next {
+                self.schedule_task(&outcome::rescheduled_task(task, attempted, *at, now));
+            }
+            match notice {
+                Some(_) => drop(self.dsn_reporter.add(email, task.partition, now)),
+                None => self.dsn_reporter.recipient_finished(email),
+            }
+        } else {
+            // Memory may be stale; the stored row is authoritative, so reload it.
+            self.release_task(task);
+        }
+        self.outbox_wakeup.notify_one();
+        self.outcome_recorded.notify_waiters();
+        log_attempt(task, attempted, &next);
+        committed
+    }
+
+    /// Adds the last reply of an earlier attempt if this one had none. Only then is the recipient read.
+    async fn with_earlier_reply<'a>(&self, task: &Task, attempted: &'a AttemptResult) -> Cow<'a, AttemptResult> {
+        if task.replies == 0 || attempted.outcome.reply().is_some() {
+            return Cow::Borrowed(attempted);
+        }
+        // A read error must not prevent the outcome from being recorded.
+        let found = store::email::get_stored_recipient(&self.store, task.account, task.id).await.ok().flatten();
+        match found.and_then(|found| found.recipient.last_response) {
+            Some(reply) => Cow::Owned(AttemptResult { earlier_reply: Some(reply), ..attempted.clone() }),
+            None => Cow::Borrowed(attempted),
+        }
+    }
+
+    /// Returns the change of the recipient's suppression, if the next action calls for one. Deliveries and retries read
+    /// nothing.
+    async fn suppression_update(
+        &self,
+        task: &Task,
+        attempted: &AttemptResult,
+        next: &NextAction,
+        now: Timestamp,
+    ) -> Option<SuppressionUpdate> {
+        let grounds = outcome::suppression_cause(task, attempted, next)?;
+        let before = loop {
+            match store::suppression::get(&self.store, task.account, &grounds.target).await {
+                Ok(before) => break before,
+                // The commit would wait for the database, too.
+                Err(error @ ReadError::Away(_)) if !self.abort.is_cancelled() => {
+                    store::warn_unless_away!(self.store, %error, email.id = %task.id.email, "cannot record an attempt; retrying");
+                    self.wait_to_retry_commit().await;
+                }
+                Err(error) => {
+                    tracing::error!(%error, email.id = %task.id.email, "cannot suppress the recipient");
+                    return None;
+                }
+            }
+        };
+        let id = SuppressionId::new(now, self.entropy.unique_bits());
+        let current = before.as_ref().map(|found| &found.suppression);
+        let after = Suppression::apply_cause(current, grounds, task.account, id, now);
+        Some(SuppressionUpdate { before, after })
+    }
+
+    async fn wait_to_retry_commit(&self) {
+        tokio::select! {
+            () = tokio::time::sleep(COMMIT_RETRY_DELAY) => {}
+            () = self.abort.cancelled() => {}
+        }
+    }
+
+    async fn commit_outcome_batch(&self, batch: Batch, task: &Task) -> Result<(), CommitOutcomeError> {
+        loop {
+            match self.store.commit(batch.clone()).await {
+                Ok(()) => return Ok(()),
+                // The outcome must be recorded before anything else, so wait for disk space or for the database. An
+                // unknown commit result is repeated: if the first commit succeeded, the second one conflicts with it.
+                Err(error @ (CommitError::Full | CommitError::Away(_) | CommitError::Unknown(_)))
+                    if !self.abort.is_cancelled() =>
+                {
+                    store::warn_unless_away!(self.store, %error, email.id = %task.id.email, "cannot record an attempt; retrying");
+                    self.wait_to_retry_commit().await;
+                }
+                Err(CommitError::Conflict { key }) if store::suppression::caused_conflict(&key) => {
+                    return Err(CommitOutcomeError::Conflict);
+                }
+                Err(CommitError::Conflict { .. }) => {
+                    // The operator changed the task, or another node owns the partition: their state is authoritative.
+                    tracing::warn!(email.id = %task.id.email, "outcome dropped: the task changed concurrently");
+                    return Err(CommitOutcomeError::Abandoned);
+                }
+                Err(error) => {
+                    // The attempt is not recorded: after a restart the message is attempted again.
+                    tracing::error!(%error, email.id = %task.id.email, "cannot record an attempt; stopping delivery");
+                    self.stop.cancel();
+                    return Err(CommitOutcomeError::Abandoned);
+                }
+            }
+        }
+    }
+}
+
+impl SuppressionUpdate {
+    /// The recipient's suppression after the change.
+    fn current(&self) -> Option<&Suppression> {
+        self.after.as_ref().or(self.before.as_ref().map(|found| &found.suppression))
+    }
+}

@@ -1,0 +1,272 @@
+//! Conversion exporter: posts each conversion credited to an ad click to the URL that the operator configured, at least
+//! once.
+//!
+//! ```text
+//! due export ─► POST {id, kind, occurred_at, gclid…} ─► 2xx: done · 4xx: given up · else retry, up to 7 days
+//! ```
+//!
+//! The rows are in the partitions of the nodes that aggregated the events. The partition's owner posts them and commits
+//! the outcome with a fence. After a crash an open export is posted again with the same id.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use jiff::Timestamp;
+use mail::product_event::conversion::Conversion;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use store::conversion_export::QueuedConversionExport;
+use store::engine::{Batch, CommitError};
+
+use super::aggregation::AnalyticsError;
+use crate::client::http::{HttpClient, HttpClientError, HttpPost, HttpResponse, RequestIdempotency};
+use crate::worker::Worker;
+
+/// Timeout of one POST.
+const TIMEOUT: Duration = Duration::from_secs(15);
+/// First retry delay; it doubles …
+const RETRY_DELAY_MIN: Duration = Duration::from_secs(60);
+/// … up to this.
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Time after which an export is given up.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Concurrent POSTs.
+const CONCURRENCY: usize = 8;
+/// Exports of a partition read per round.
+const ROUND_MAX: usize = 100;
+/// Longest wait before the next poll.
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Target of the conversion export.
+#[derive(Clone)]
+pub struct ConversionExportSettings {
+    pub url: String,
+    /// Bearer token, if the target requires one.
+    pub token: Option<String>,
+    /// Includes the SHA-256 of the person's address.
+    pub email_hash: bool,
+}
+
+/// Posts conversions.
+#[derive(Clone)]
+pub struct ConversionExporter {
+    settings: ConversionExportSettings,
+    client: HttpClient,
+}
+
+/// Result of an export attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ExportDecision {
+    Done,
+    GivenUp,
+    Retry(Timestamp),
+}
+
+impl ConversionExporter {
+    /// Creates an exporter. The URL is configured by the operator, so it may be a private address.
+    #[must_use]
+    pub fn new(settings: ConversionExportSettings, client: HttpClient) -> Self {
+        Self { settings, client }
+    }
+
+    async fn post_conversion(&self, conversion: &Conversion) -> Result<HttpResponse, HttpClientError> {
+        let mut headers = vec![("idempotency-key", conversion.event.to_string())];
+        if let Some(token) = &self.settings.token {
+            headers.push(("authorization", format!("Bearer {token}")));
+        }
+        let body = Bytes::from(export_body(conversion, self.settings.email_hash).to_string());
+        let (url, again) = (self.settings.url.clone(), RequestIdempotency::Idempotent);
+        self.client.post(HttpPost { url, headers, body, timeout: TIMEOUT, idempotency: again }).await
+    }
+}
+
+/// Builds the request body. The id is the same in every try.
+fn export_body(conversion: &Conversion, email_hash: bool) -> Value {
+    let clicks = conversion.ad_click_ids();
+    let email = conversion.email.as_ref().filter(|_| email_hash);
+    let mut body = json!({
+        "id": conversion.event,
+        "account_id": conversion.account,
+        "kind": conversion.kind.word(),
+        "occurred_at": mail::timestamp::to_rfc3339(conversion.occurred_at),
+    });
+    let (value, currency) = conversion.value.clone().unzip();
+    for (name, value) in [
+        ("gclid", clicks.gclid.clone().map(Value::from)),
+        ("gbraid", clicks.gbraid.clone().map(Value::from)),
+        ("wbraid", clicks.wbraid.clone().map(Value::from)),
+        ("value", value.map(Value::from)),
+        ("currency", currency.flatten().map(Value::from)),
+        ("email_sha256", email.map(|email| sha256_hex(&email.trim().to_lowercase()).into())),
+    ] {
+        if let Some(value) = value {
+            body[name] = value;
+        }
+    }
+    body
+}
+
+/// SHA-256 in hexadecimal.
+fn sha256_hex(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().fold(String::with_capacity(64), |mut hex, byte| {
+        // Writing to a `String` does not fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// Decides what follows from the response to an export.
+fn decide_export(
+    answer: &Result<HttpResponse, HttpClientError>,
+    (tries, since): (u32, Timestamp),
+    now: Timestamp,
+) -> ExportDecision {
+    let retry_after_s = match answer {
+        Ok(HttpResponse { status: 200..=299, .. }) => return ExportDecision::Done,
+        Ok(HttpResponse { status: 408 | 429, retry_after_s, .. }) => *retry_after_s,
+        Ok(HttpResponse { status: 400..=499, .. }) | Err(HttpClientError::Url(_)) => {
+            return ExportDecision::GivenUp;
+        }
+        Ok(answer) => answer.retry_after_s,
+        Err(_) => None,
+    };
+    let wait = RETRY_DELAY_MIN.saturating_mul(1 << tries.min(16));
+    let wait = wait.max(Duration::from_secs(retry_after_s.unwrap_or_default())).min(RETRY_DELAY_MAX);
+    let at = now.checked_add(wait).unwrap_or(Timestamp::MAX);
+    match since.checked_add(GIVE_UP_AFTER) {
+        Ok(end) if at > end => ExportDecision::GivenUp,
+        _ => ExportDecision::Retry(at),
+    }
+}
+
+impl Worker {
+    /// Returns the exporter, or `None` if the export is disabled.
+    pub(crate) fn exporter(&self) -> Option<&ConversionExporter> {
+        self.exporter.get()
+    }
+
+    /// Enables the export of conversions. Only the first call has an effect.
+    pub fn set_conversion_exporter(&self, exporter: ConversionExporter) {
+        let _ = self.exporter.set(exporter);
+    }
+
+    /// Exports due conversions until the worker stops.
+    pub(crate) async fn run_conversion_exports(self: Arc<Self>) {
+        while !self.stop.is_cancelled() && self.exporter().is_some() {
+            let next = match self.export_due_conversions().await {
+                Ok((_, next)) => next,
+                Err(error) => {
+                    store::warn_unless_away!(self.store, %error, "cannot export conversions; retrying");
+                    None
+                }
+            };
+            let look = self.clock.now().checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
+            tokio::select! {
+                () = self.export_wakeup.notified() => {}
+                () = self.clock.sleep_until(next.map_or(look, |next| next.min(look))) => {}
+                () = self.stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// Posts all due exports of the owned partitions. Returns their number and the next due time.
+    pub(crate) async fn export_due_conversions(&self) -> Result<(usize, Option<Timestamp>), AnalyticsError> {
+        let (mut tried, mut soonest) = (0, None);
+        for partition in self.leases.active() {
+            loop {
+                let found = store::conversion_export::list_first(&self.store, partition, ROUND_MAX).await?;
+                let (now, full) = (self.clock.now(), found.len() == ROUND_MAX);
+                let (due, later): (Vec<QueuedConversionExport>, Vec<QueuedConversionExport>) =
+                    found.into_iter().partition(|one| one.due <= now);
+                soonest = later.first().map(|one| one.due).into_iter().chain(soonest).min();
+                let count = due.len();
+                tried += count;
+                let work = due.into_iter().map(|one| self.export_conversion(one));
+                let mut work = futures_util::stream::iter(work).buffer_unordered(CONCURRENCY);
+                while let Some(outcome) = work.next().await {
+                    outcome?;
+                }
+                // A next page can be due only if this one was full and completely due.
+                if !full || count < ROUND_MAX || self.stop.is_cancelled() {
+                    break;
+                }
+            }
+        }
+        Ok((tried, soonest))
+    }
+
+    async fn export_conversion(&self, found: QueuedConversionExport) -> Result<(), AnalyticsError> {
+        let Some(exporter) = self.exporter() else { return Ok(()) };
+        let outcome = match found.conversion(&self.store).await? {
+            None => ExportDecision::GivenUp,
+            Some(conversion) => {
+                let answer = exporter.post_conversion(&conversion).await;
+                let outcome = decide_export(&answer, (found.export.tries, found.export.since), self.clock.now());
+                if outcome != ExportDecision::Done {
+                    let status = answer.map(|answer| answer.status);
+                    let id = found.export.event;
+                    tracing::warn!(conversion.id = %id, ?status, ?outcome, "conversion export failed");
+                }
+                outcome
+            }
+        };
+        let mut batch = Batch::progress();
+        if !self.leases.fence_partitions(&mut batch, std::iter::once(found.partition)) {
+            return Ok(());
+        }
+        let word = match outcome {
+            ExportDecision::Done => "done",
+            ExportDecision::GivenUp => "given_up",
+            ExportDecision::Retry(_) => "again",
+        };
+        match outcome {
+            ExportDecision::Done | ExportDecision::GivenUp => found.complete(&mut batch),
+            ExportDecision::Retry(at) => found.retry(&mut batch, at),
+        }
+        metrics::counter!("postrider_conversion_exports_total", "outcome" => word).increment(1);
+        match self.store.commit(batch).await {
+            // On a conflict another node owns the export now.
+            Ok(()) | Err(CommitError::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_response_decides_about_an_export() {
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        let answer = |status, retry_after_s| {
+            Ok(HttpResponse {
+                status,
+                retry_after_s,
+                date: None,
+                content_type: None,
+                body: Bytes::new(),
+                is_complete: true,
+            })
+        };
+        let first = (0, at(0));
+        for (given, state, now, wanted) in [
+            (answer(204, None), first, 0, ExportDecision::Done),
+            (answer(400, None), first, 0, ExportDecision::GivenUp),
+            (answer(404, Some(9)), first, 0, ExportDecision::GivenUp),
+            (answer(429, None), first, 0, ExportDecision::Retry(at(60))),
+            (answer(429, Some(600)), first, 0, ExportDecision::Retry(at(600))),
+            (answer(408, None), (1, at(0)), 60, ExportDecision::Retry(at(180))),
+            (answer(500, None), (3, at(0)), 0, ExportDecision::Retry(at(480))),
+            (answer(302, None), first, 0, ExportDecision::Retry(at(60))),
+            (Err(HttpClientError::Timeout(TIMEOUT)), (40, at(0)), 0, ExportDecision::Retry(at(86_400))),
+            (answer(500, None), (40, at(0)), 6 * 86_400 + 1, ExportDecision::GivenUp),
+            (Err(HttpClientError::Url(String::new())), first, 0, ExportDecision::GivenUp),
+        ] {
+            assert_eq!(decide_export(&given, state, at(now)), wanted, "{given:?} {state:?}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Queue administration: the operator's commands on queued mail, and queries about it.
+//!
+//! A command applies to one email ([`Worker::command_email`]) or to all tasks that match a filter (many.rs). explain.rs
+//! reports what an email waits for; top.rs lists the destinations with the longest queues.
+
+mod bulk;
+mod explain;
+mod top_destinations;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use mail::destination::RouteOverride;
+use mail::event::{Event, EventKind};
+use mail::id::{AccountId, EmailId, EventId};
+use mail::recipient::{Recipient, RecipientState};
+use mail::task::{Task, TaskId};
+use serde_json::json;
+use store::email::EmailWithRecipients;
+use store::engine::{Batch, CommitError, ReadError, Value};
+use thiserror::Error;
+
+pub(crate) use self::bulk::WatchedCommands;
+pub use self::bulk::{BulkCommandHandle, CommandProgress};
+pub use self::explain::{EmailTrace, WaitCause, WaitStatus};
+pub use self::top_destinations::{LimitingFactor, TopDestination, TopDestinations};
+use crate::queue_command::QueueCommand;
+use crate::ready_queue::ReadyTask;
+use crate::worker::Worker;
+
+/// Error of a queue command.
+#[derive(Debug, Error)]
+pub enum QueueAdminError {
+    #[error("email {0} does not exist")]
+    Unknown(EmailId),
+    /// The email has no recipient left in the queue.
+    #[error("{0} has no recipient left in the queue")]
+    Finished(EmailId),
+    /// An attempt is in progress, or another command works on the task.
+    #[error("{0} is being attempted right now; try again in a second")]
+    Busy(EmailId),
+    /// The configuration has no smarthost of this name.
+    #[error("smarthost `{0}` is not configured in [[delivery.smarthosts]]")]
+    NoSmarthost(String),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store cannot be written, or the task changed concurrently.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// A queued recipient with its task and the task's stored row.
+struct QueuedRecipient {
+    recipient: Recipient,
+    task: Task,
+    row: Value,
+}
+
+impl Worker {
+    /// Executes a command for all queued recipients of an email and returns their number. For tasks owned by another
+    /// node a hint row is written: that node executes the command within a second or two.
+    ///
+    /// # Errors
+    /// `Unknown` or `Finished` when nothing of the email is queued, `Busy` when a task is being attempted,
+    /// `NoSmarthost` for an unknown smarthost; the store cannot be read or written.
+    pub fn command_email<'a>(
+        self: &'a Arc<Self>,
+        id: EmailId,
+        order: &'a QueueCommand,
+    ) -> BoxFuture<'a, Result<usize, QueueAdminError>> {
+        Box::pin(async move {
+            self.validate_command(order)?;
+            let email =
+                store::email::find_in_any_account(&self.store, id).await?.ok_or(QueueAdminError::Unknown(id))?;
+            let open = self.queued_recipients(&email).await?;
+            if open.is_empty() {
+                return Err(QueueAdminError::Finished(id));
+            }
+            let mut batch = Batch::progress();
+            for one in &open {
+                if self.leases.is_active(one.task.partition) {
+                    self.execute_for_recipient(one, order).await?;
+                } else {
+                    let about = (email.email.account, id);
+                    store::task::put_hint(&mut batch, one.task.partition, about, &order.word());
+                }
+            }
+            if !batch.is_empty() {
+                self.store.commit(batch).await?;
+            }
+            Ok(open.len())
+        })
+    }
+
+    /// Rejects a reroute to a smarthost that is not configured.
+    fn validate_command(&self, order: &QueueCommand) -> Result<(), QueueAdminError> {
+        match order {
+            QueueCommand::Reroute(Some(RouteOverride::Smarthost(name)))
+                if self.router.smarthosts().named(name).is_none() =>
+            {
+                Err(QueueAdminError::NoSmarthost(name.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Executes a command for those recipients of an email whose tasks this node owns.
+    pub(crate) async fn execute_command(
+        self: &Arc<Self>,
+        account: AccountId,
+        id: EmailId,
+        order: &QueueCommand,
+    ) -> Result<(), QueueAdminError> {
+        let email = store::email::get(&self.store, account, id).await?.ok_or(QueueAdminError::Unknown(id))?;
+        for one in self.queued_recipients(&email).await? {
+            if self.leases.is_active(one.task.partition) {
+                self.execute_for_recipient(&one, order).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn execute_for_recipient(
+        self: &Arc<Self>,
+        one: &QueuedRecipient,
+        order: &QueueCommand,
+    ) -> Result<(), QueueAdminError> {
+        match order {
+            QueueCommand::Retry => self.retry_task(one).await,
+            QueueCommand::Release => self.update_task(one, |task| task.held = false).await,
+            QueueCommand::Hold => {
+                self.with_checked_out(&one.task, self.update_task(one, |task| task.held = true)).await
+            }
+            QueueCommand::Drop => self.with_checked_out(&one.task, self.drop_task(one)).await,
+            QueueCommand::Reroute(way) => {
+                self.with_checked_out(&one.task, self.update_task(one, |task| task.way.clone_from(way))).await?;
+                self.load_rerouted(&one.task).await
+            }
+        }
+    }
+
+    /// Runs `work` while the task is checked out, so that no attempt starts meanwhile.
+    async fn with_checked_out(
+        self: &Arc<Self>,
+        task: &Task,
+        work: impl Future<Output = Result<(), QueueAdminError>>,
+    ) -> Result<(), QueueAdminError> {
+        let Some(_withdrawn) = self.check_out(task) else { return Err(QueueAdminError::Busy(task.id.email)) };
+        work.await
+    }
+
+    /// Loads a rerouted task into memory on its own, because its queue may wait for other hosts. The task is reserved
+    /// before it is read, so that no other loader takes the same row.
+    async fn load_rerouted(self: &Arc<Self>, task: &Task) -> Result<(), QueueAdminError> {
+        if !self.leases.is_active(task.partition) || !self.in_flight.reserve_absent(task.id) {
+            return Ok(());
+        }
+        let queue = task.queue_name();
+        let queue_key = (&queue.domain, queue.class, queue.account);
+        let found = store::task::find(&self.store, queue_key, task.due, task.id).await;
+        let now = self.clock.now();
+        match found {
+            Ok(Some((task, row))) if task.due <= now && !task.held && task.way.is_some() => {
+                self.dispatch(ReadyTask { task, row: Some(row), body: None });
+                Ok(())
+            }
+            other => {
+                self.release_task(task);
+                other.map(drop).map_err(Into::into)
+            }
+        }
+    }
+
+    async fn update_task(&self, open: &QueuedRecipient, change: impl FnOnce(&mut Task)) -> Result<(), QueueAdminError> {
+        let mut after = open.task.clone();
+        change(&mut after);
+        if after != open.task {
+            let mut batch = Batch::progress();
+            store::task::update(&mut batch, (&open.task, &open.row), &after);
+            self.store.commit(batch).await?;
+        }
+        self.schedule_task(&after);
+        Ok(())
+    }
+
+    async fn retry_task(&self, open: &QueuedRecipient) -> Result<(), QueueAdminError> {
+        let QueuedRecipient { recipient, task, row } = open;
+        let now = self.clock.now();
+        self.retry_destination_now(task);
+        if self.in_flight.contains(task.id) {
+            return Ok(());
+        }
+        if task.due <= now {
+            return self.update_task(open, |task| task.held = false).await;
+        }
+        let after = Task { due: now, held: false, ..task.clone() };
+        let mut batch = Batch::progress();
+        store::task::remove(&mut batch, task, Some(row));
+        store::task::put(&mut batch, &after);
+        let recipient = Recipient { next_attempt_at: Some(now), ..recipient.clone() };
+        store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
+        self.store.commit(batch).await?;
+        self.schedule_task(&after);
+        Ok(())
+    }
+
+    async fn drop_task(&self, open: &QueuedRecipient) -> Result<(), QueueAdminError> {
+        let QueuedRecipient { recipient, task, row } = open;
+        let now = self.clock.now();
+        let mut batch = Batch::progress();
+        store::task::remove(&mut batch, task, Some(row));
+        let recipient = Recipient {
+            state: RecipientState::Cancelled,
+            last_event: (EventKind::Cancelled, now),
+            next_attempt_at: None,
+            ..recipient.clone()
+        };
+        store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
+        let event = Event {
+            id: EventId::new(now, self.entropy.unique_bits()),
+            account: task.account,
+            subject: task.id.email.into(),
+            kind: EventKind::Cancelled,
+            recipient: Some(task.address.clone()),
+            created_at: now,
+            detail: json!({"by": "operator"}),
+        };
+        store::event::record(&mut batch, &event, task.partition);
+        self.store.commit(batch).await?;
+        Ok(())
+    }
+
+    /// Returns the unfinished recipients of an email with their tasks.
+    async fn queued_recipients(&self, email: &EmailWithRecipients) -> Result<Vec<QueuedRecipient>, ReadError> {
+        let mut open = Vec::new();
+        for recipient in &email.recipients {
+            let Some(due) = recipient.next_attempt_at else { continue };
+            let queue = (recipient.address.domain(), email.email.class(), email.email.account);
+            let id = TaskId { email: email.email.id, recipient: recipient.index };
+            if let Some((task, row)) = store::task::find(&self.store, queue, due, id).await? {
+                open.push(QueuedRecipient { recipient: recipient.clone(), task, row });
+            }
+        }
+        Ok(open)
+    }
+}

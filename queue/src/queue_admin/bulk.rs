@@ -1,0 +1,264 @@
+//! Bulk queue commands: a command for all tasks that match a filter.
+//!
+//! ```text
+//! command ─►[ one row per partition ]─► the partition's owner scans its queues, executes the command, deletes the row
+//! ```
+//!
+//! The rows survive restarts, so every node completes its part. A command applies to the mail that is queued when it is
+//! given; mail accepted later is not affected.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use mail::id::EventId;
+use mail::task::{QueueName, Task, TaskId};
+use mail::task_filter::TaskFilter;
+use store::engine::{Batch, CommitError, ReadError, Value};
+use store::queue_command::{self, BulkQueueCommand, PendingQueueCommand};
+
+use super::{QueueAdminError, QueuedRecipient};
+use crate::queue_command::QueueCommand;
+use crate::worker::Worker;
+
+/// Pending commands read in one pass.
+const PENDING_MAX: usize = 10_000;
+/// Tasks read per page.
+const PAGE_TASKS: usize = 256;
+/// Tasks changed concurrently, so that their commits can be grouped.
+const CONCURRENCY: usize = 64;
+/// Delay before tasks with an attempt in progress are checked again.
+const BUSY_RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// Progress of a command at this node.
+#[derive(Debug, Clone, Default)]
+struct LocalProgress {
+    is_watched: bool,
+    done: u64,
+    /// Tasks that had an attempt in progress, by partition. All other tasks of such a partition are done.
+    busy: HashMap<u16, HashSet<TaskId>>,
+}
+
+/// Progress of commands that run at this node or have a live [`BulkCommandHandle`].
+#[derive(Debug, Default)]
+pub(crate) struct WatchedCommands(Mutex<HashMap<[u8; 16], LocalProgress>>);
+
+impl WatchedCommands {
+    fn with<T>(&self, see: impl FnOnce(&mut HashMap<[u8; 16], LocalProgress>) -> T) -> T {
+        see(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Progress of a bulk command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommandProgress {
+    /// Tasks changed by this node.
+    pub done: u64,
+    /// Tasks with an attempt in progress; they are changed when it ends.
+    pub busy: usize,
+    /// Partitions that are not scanned completely yet.
+    pub partitions_left: usize,
+}
+
+/// Handle of a submitted bulk command. The command runs to its end even if the handle is dropped.
+pub struct BulkCommandHandle {
+    worker: Arc<Worker>,
+    id: [u8; 16],
+}
+
+impl BulkCommandHandle {
+    /// Returns the current progress.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn progress(&self) -> Result<CommandProgress, ReadError> {
+        let left = queue_command::count_pending(&self.worker.store, self.id).await?;
+        let progress = self.worker.watched_commands.with(|watched| watched.get(&self.id).cloned()).unwrap_or_default();
+        let busy = progress.busy.values().map(HashSet::len).sum();
+        Ok(CommandProgress { done: progress.done, busy, partitions_left: left.saturating_sub(progress.busy.len()) })
+    }
+
+    /// Waits for progress, or for `BUSY_RETRY_DELAY` at most.
+    pub async fn wait_for_progress(&self) {
+        let _ = tokio::time::timeout(BUSY_RETRY_DELAY, self.worker.bulk_command_progressed.notified()).await;
+    }
+}
+
+impl Drop for BulkCommandHandle {
+    fn drop(&mut self) {
+        self.worker.watched_commands.with(|watched| {
+            watched.entry(self.id).and_modify(|progress| progress.is_watched = false);
+        });
+    }
+}
+
+/// Result of executing a command in one partition.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PartitionProgress {
+    Done,
+    /// Some tasks had an attempt in progress or changed concurrently.
+    Busy,
+}
+
+impl Worker {
+    /// Submits a command for all tasks that match a filter.
+    ///
+    /// # Errors
+    /// `NoSmarthost` for an unknown smarthost; the store cannot be written.
+    pub fn command_matching<'a>(
+        self: &'a Arc<Self>,
+        filter: TaskFilter,
+        order: &'a QueueCommand,
+    ) -> BoxFuture<'a, Result<BulkCommandHandle, QueueAdminError>> {
+        Box::pin(async move {
+            self.validate_command(order)?;
+            let now = self.after(Duration::from_millis(1));
+            let before = filter.accepted_before.map_or(now, |before| before.min(now));
+            let filter = TaskFilter { accepted_before: Some(before), ..filter };
+            // The id starts with the time, so commands are executed in the order in which they were given.
+            let id = EventId::new(self.clock.now(), self.entropy.unique_bits()).to_bytes();
+            let mut batch = Batch::progress();
+            queue_command::put(&mut batch, id, &BulkQueueCommand { order: order.word(), filter });
+            self.watched_commands
+                .with(|watched| watched.insert(id, LocalProgress { is_watched: true, ..LocalProgress::default() }));
+            let handle = BulkCommandHandle { worker: Arc::clone(self), id };
+            self.store.commit(batch).await?;
+            self.bulk_command_wakeup.notify_one();
+            Ok(handle)
+        })
+    }
+
+    /// Executes pending bulk commands until the worker stops.
+    pub(crate) async fn run_bulk_commands(self: Arc<Self>) {
+        loop {
+            let again = match self.execute_pending_commands().await {
+                Ok(PartitionProgress::Done) if self.store.is_shared() => BUSY_RETRY_DELAY,
+                Ok(PartitionProgress::Done) => Duration::MAX,
+                Ok(PartitionProgress::Busy) => BUSY_RETRY_DELAY,
+                Err(error) => {
+                    store::warn_unless_away!(self.store, %error, "cannot execute a queue command; retrying");
+                    BUSY_RETRY_DELAY
+                }
+            };
+            tokio::select! {
+                () = self.bulk_command_wakeup.notified() => {}
+                () = tokio::time::sleep(again) => {}
+                () = self.stop.cancelled() => return,
+            }
+        }
+    }
+
+    async fn execute_pending_commands(self: &Arc<Self>) -> Result<PartitionProgress, QueueAdminError> {
+        let pending = queue_command::list_pending(&self.store, PENDING_MAX).await?;
+        let is_pending = |id| pending.iter().any(|pending| pending.id == id);
+        self.watched_commands.with(|watched| watched.retain(|id, progress| progress.is_watched || is_pending(*id)));
+        let (mut whole, mut failed) = (PartitionProgress::Done, None);
+        for pending in pending {
+            if self.stop.is_cancelled() {
+                return Ok(PartitionProgress::Busy);
+            }
+            if !self.leases.is_active(pending.partition) {
+                continue;
+            }
+            match self.execute_in_partition(&pending).await {
+                Ok(PartitionProgress::Done) => {
+                    let mut batch = Batch::progress();
+                    queue_command::complete(&mut batch, pending.partition, pending.id);
+                    self.store.commit(batch).await?;
+                }
+                Ok(PartitionProgress::Busy) => whole = PartitionProgress::Busy,
+                // An error in one partition must not block the others.
+                Err(error) => failed = Some(error),
+            }
+            self.bulk_command_progressed.notify_waiters();
+        }
+        failed.map_or(Ok(whole), Err)
+    }
+
+    async fn execute_in_partition(
+        self: &Arc<Self>,
+        pending: &PendingQueueCommand,
+    ) -> Result<PartitionProgress, QueueAdminError> {
+        // A command of a newer release, unknown to this one: drop it for this partition.
+        let Some(order) = QueueCommand::from_word(&pending.order.order) else {
+            return Ok(PartitionProgress::Done);
+        };
+        let before =
+            self.watched_commands.with(|watched| watched.get(&pending.id)?.busy.get(&pending.partition).cloned());
+        let (mut busy, mut from) = (HashSet::new(), None);
+        while let Some((queue, _, next)) = store::task::next_queue(&self.store, pending.partition, from).await? {
+            if pending.order.filter.may_match_queue(&queue) {
+                let is_match = |task: &Task| {
+                    // Skip tasks that were changed in an earlier pass: a later command may have changed them again.
+                    let is_left = before.as_ref().is_none_or(|before| before.contains(&task.id));
+                    is_left && pending.order.filter.matches(task)
+                };
+                busy.extend(self.execute_in_queue(&queue, (pending.id, &order), &is_match).await?);
+            }
+            from = Some(next);
+        }
+        if self.stop.is_cancelled() {
+            return Ok(PartitionProgress::Busy);
+        }
+        self.watched_commands.with(|watched| {
+            let progress = watched.entry(pending.id).or_default();
+            if busy.is_empty() {
+                progress.busy.remove(&pending.partition);
+                Ok(PartitionProgress::Done)
+            } else {
+                progress.busy.insert(pending.partition, busy);
+                Ok(PartitionProgress::Busy)
+            }
+        })
+    }
+
+    /// Executes a command for one queue. Returns the tasks that had an attempt in progress or changed concurrently.
+    async fn execute_in_queue(
+        self: &Arc<Self>,
+        queue: &QueueName,
+        (id, order): ([u8; 16], &QueueCommand),
+        is_match: &(dyn Fn(&Task) -> bool + Sync),
+    ) -> Result<HashSet<TaskId>, QueueAdminError> {
+        let mut busy = HashSet::new();
+        let mut from = Some(store::task::due_start(queue, Timestamp::UNIX_EPOCH));
+        while let Some(start) = from.filter(|_| !self.stop.is_cancelled()) {
+            let slice = store::task::list(&self.store, queue, start, PAGE_TASKS).await?;
+            from = slice.next;
+            let matching = slice.tasks.into_iter().filter(|(task, _)| is_match(task));
+            let changed: Vec<(TaskId, Result<(), QueueAdminError>)> = futures_util::stream::iter(matching)
+                .map(async |(task, row)| (task.id, self.execute_for_task(task, row, order).await))
+                .buffer_unordered(CONCURRENCY)
+                .collect()
+                .await;
+            let done = changed.iter().filter(|(_, done)| done.is_ok()).count();
+            self.watched_commands.with(|watched| watched.entry(id).or_default().done += done as u64);
+            self.bulk_command_progressed.notify_waiters();
+            for (task, done) in changed {
+                match done {
+                    Ok(()) => {}
+                    // An attempt is in progress, or the row has just changed: retry in the next pass.
+                    Err(QueueAdminError::Busy(_) | QueueAdminError::Commit(CommitError::Conflict { .. })) => {
+                        busy.insert(task);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(busy)
+    }
+
+    async fn execute_for_task(
+        self: &Arc<Self>,
+        task: Task,
+        row: Value,
+        order: &QueueCommand,
+    ) -> Result<(), QueueAdminError> {
+        let found = store::email::get_stored_recipient(&self.store, task.account, task.id).await?;
+        // The email was purged meanwhile, and its task with it.
+        let Some(found) = found else { return Ok(()) };
+        self.execute_for_recipient(&QueuedRecipient { recipient: found.recipient, task, row }, order).await
+    }
+}

@@ -1,0 +1,154 @@
+//! Queue loader: reads due tasks from disk back into memory, queue by queue and a page at a time, while there is
+//! capacity.
+
+use std::sync::{Arc, PoisonError};
+
+use jiff::Timestamp;
+use mail::task::{QueueName, TaskTlsRequirement};
+use store::engine::Key;
+
+use crate::dispatch::{DispatchOutcome, READY_QUEUE_RETRY_DELAY, RETRY_DELAY};
+use crate::ready_queue::{ReadyQueue, ReadyTask};
+use crate::worker::Worker;
+
+/// Tasks read from a queue at once: enough to keep a ready queue busy during the next read.
+const PAGE_TASKS: usize = 256;
+/// Undecodable rows logged individually. More of them indicate a fault of the whole store.
+const QUARANTINE_LOG_MAX: usize = 1_000;
+
+impl Worker {
+    /// Loads due tasks until the worker stops.
+    pub(crate) async fn run_queue_loader(self: Arc<Self>) {
+        while !self.stop.is_cancelled() {
+            if self.is_paused() {
+                self.wait_unpaused().await;
+                continue;
+            }
+            if self.in_flight.free_capacity() == 0 {
+                // Memory is full: wait until an outcome frees capacity.
+                let freed = self.outcome_recorded.notified();
+                tokio::select! {
+                    () = freed => {}
+                    () = tokio::time::sleep(RETRY_DELAY) => {}
+                    () = self.stop.cancelled() => {}
+                }
+                continue;
+            }
+            if let Some((queue, from)) = self.due_index.pop_due(self.clock.now()) {
+                self.load_queue(queue, from).await;
+                // A queue without capacity returns at once; let other tasks run in between.
+                tokio::task::yield_now().await;
+                continue;
+            }
+            let next = self.due_index.next_due().unwrap_or(Timestamp::MAX);
+            tokio::select! {
+                () = self.stop.cancelled() => {}
+                () = self.clock.sleep_until(next) => {}
+                () = self.due_index.changed() => {}
+            }
+        }
+    }
+
+    async fn load_queue(self: &Arc<Self>, queue: QueueName, from: Key) {
+        if !self.leases.is_active(queue.partition) {
+            // The partition's owner loads it. If this node takes it over, its queues are scanned again.
+            return;
+        }
+        if self.holds.is_account_held(queue.account) {
+            return self.park_queue(queue, from);
+        }
+        let now = self.clock.now();
+        let Some(room) = self.load_capacity(&queue, &from, now) else { return };
+        let slice = PAGE_TASKS.min(room);
+        self.in_flight.begin_scan();
+        let listed = store::task::list(&self.store, &queue, from.clone(), slice).await;
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(error) => {
+                self.in_flight.end_scan();
+                store::warn_unless_away!(self.store, %error, domain = %queue.domain, "cannot read due tasks; retrying");
+                return self.due_index.add(queue, self.after(RETRY_DELAY), from);
+            }
+        };
+        listed.damaged.iter().for_each(|(at, error)| self.quarantine(at, &queue, error));
+        let mut next = listed.next;
+        let mut ready = Vec::with_capacity(listed.tasks.len());
+        for (task, row) in listed.tasks {
+            if task.due > now {
+                self.due_index.add(queue.clone(), task.due, store::task::key_of(&task));
+                next = None;
+                break;
+            }
+            if !task.held && self.in_flight.admit(task.id) {
+                ready.push(ReadyTask { task, row: Some(row), body: None });
+            }
+        }
+        self.in_flight.end_scan();
+        let mut is_full = false;
+        for ready in ready {
+            // Other tasks of the queue may use other ready queues.
+            let is_usual =
+                ready.task.way.is_none() && ready.task.tls_requirement() == TaskTlsRequirement::Opportunistic;
+            is_full |= self.dispatch(ready) == DispatchOutcome::QueueFull && is_usual;
+        }
+        // If the ready queue is full, the next page waits with the tasks that did not fit.
+        if let Some(next) = next.filter(|_| !is_full) {
+            self.due_index.continue_from(queue, now, next);
+        }
+    }
+
+    /// Leaves an undecodable row where it is, for repair, and logs it once.
+    fn quarantine(&self, at: &Key, queue: &QueueName, error: &store::engine::ReadError) {
+        let mut aside = self.quarantined.lock().unwrap_or_else(PoisonError::into_inner);
+        if aside.len() < QUARANTINE_LOG_MAX && aside.insert(at.clone()) {
+            metrics::counter!("postrider_tasks_damaged_total").increment(1);
+            tracing::error!(%error, domain = %queue.domain, account.id = %queue.account,
+                "cannot decode a task; skipping it (see `postrider admin store check`)");
+        }
+    }
+
+    /// Returns how many tasks of a queue may be loaded. `None` if the queue must wait; it is scheduled for later then.
+    fn load_capacity(&self, queue: &QueueName, from: &Key, now: Timestamp) -> Option<usize> {
+        let note = |again| self.due_index.add(queue.clone(), again, from.clone());
+        let route = self.cached_domain_route(&queue.domain, now);
+        if let Some(again) = self.suspended_until(&queue.domain, route.as_deref()) {
+            note(again);
+            self.wake_if_resumed(queue, route.as_deref(), again);
+            return None;
+        }
+        // The pool may be unknown until a task of the account is read; then load without a ready queue.
+        let site = route.filter(|_| self.pools.knows_plan_of(queue.account)).map(|route| {
+            let pool = self.pools.preview_for_account(queue.account, &route, now);
+            self.ready_queue(pool, &route, TaskTlsRequirement::Opportunistic)
+        });
+        let found = match &site {
+            None => Ok(self.lookup_capacity(&queue.domain)),
+            Some(site) => site.load_capacity(queue.class, now, self.in_flight.free_capacity()),
+        };
+        match (found, site) {
+            (Ok(0), None) => note(self.after(RETRY_DELAY)),
+            (Ok(0), Some(site)) => {
+                // Schedule and park the queue first, then check again: capacity freed in between wakes only parked
+                // queues.
+                note(self.after(READY_QUEUE_RETRY_DELAY));
+                site.park(queue.clone());
+                if let Ok(1..) = site.load_capacity(queue.class, now, self.in_flight.free_capacity()) {
+                    self.due_index.make_due(queue, now);
+                }
+            }
+            (Err(until), site) => {
+                note(until);
+                site.iter().for_each(|site| self.note_delay(queue.clone(), site));
+            }
+            (Ok(room), _) => return Some(room.min(self.in_flight.free_capacity()).max(1)),
+        }
+        None
+    }
+
+    /// Wakes parked queues of a ready queue that has capacity again.
+    pub(crate) fn wake_parked(&self, site: &ReadyQueue) {
+        for queue in site.take_parked() {
+            self.due_index.make_due(&queue, self.clock.now());
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! System mailer: sends the service's own mail ([`SystemEmail`]) from the domain of `[service] sandbox_sender`. It is
+//! sent as the account that has that domain, so that it is signed and delivered like any other mail.
+//!
+//! That account must be allowed to send to everybody. The sandbox sender's own address reaches owners only, so system
+//! mail uses another local part of the domain.
+//!
+//! Mail about an account's affairs is that account's email. [`SystemMailer::for_account_domain`] sends it from a domain
+//! of the account; [`SystemMailer::for_account_from_service`] sends it from the service's domain, in fixed texts, to
+//! people who requested it.
+
+use mail::address::{Address, Mailbox};
+use mail::draft::Draft;
+use mail::id::AccountId;
+use mail::system_email::SystemEmail;
+use store::access::{AccessError, Tenant};
+use store::engine::ReadError;
+use thiserror::Error;
+
+use crate::intake::{ExtendBatchCommit, Intake, SubmitReceipt};
+use crate::submit_error::SubmitError;
+
+/// Error of creating a mailer.
+#[derive(Debug, Error)]
+pub enum SystemMailerError {
+    /// No account has the domain of `sandbox_sender`.
+    #[error("no account has the domain of `sandbox_sender`")]
+    NoDomain,
+    /// The account with the domain may not send.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+/// Sends system mail from one address as one account.
+#[derive(Debug)]
+pub struct SystemMailer {
+    from: Mailbox,
+    tenant: Tenant,
+    /// True if the mail uses the account's plan quota.
+    is_metered: bool,
+}
+
+/// Returns an address in the sandbox sender's domain, with the first of two local parts that differs from the sender's.
+#[must_use]
+pub fn sibling_address(sandbox: &Address, local_parts: [&str; 2]) -> Option<Address> {
+    let local = local_parts.into_iter().find(|local| !sandbox.local_part().eq_ignore_ascii_case(local))?;
+    Address::new(local, sandbox.domain().clone()).ok()
+}
+
+impl SystemMailer {
+    /// Creates the mailer of the service, with this sender.
+    ///
+    /// # Errors
+    /// `NoDomain` when no account has the sender's domain, `Access` when that account may not send; the store cannot be
+    /// read.
+    pub async fn for_service(hall: &Intake, from: Address) -> Result<Self, SystemMailerError> {
+        let domain =
+            store::domain::find_by_name(hall.store(), from.domain()).await?.ok_or(SystemMailerError::NoDomain)?;
+        let tenant = store::access::service_tenant(hall.store(), domain.account).await?;
+        Ok(Self { from: from.into(), tenant, is_metered: false })
+    }
+
+    /// Creates a mailer for an account with a sender in the account's domain. The mail counts as the account's.
+    ///
+    /// # Errors
+    /// `Access` when the account may not send, or the store cannot be read.
+    pub async fn for_account_domain(
+        hall: &Intake,
+        account: AccountId,
+        from: Address,
+    ) -> Result<Self, SystemMailerError> {
+        let tenant = store::access::service_tenant(hall.store(), account).await?;
+        Ok(Self { from: from.into(), tenant, is_metered: true })
+    }
+
+    /// Creates a mailer for an account with a sender in the service's domain, for fixed texts to people who requested
+    /// them. The mail counts as the account's: it uses its plan and respects its suppressions.
+    ///
+    /// # Errors
+    /// `Access` when the account may not send, or the store cannot be read.
+    pub async fn for_account_from_service(
+        hall: &Intake,
+        account: AccountId,
+        from: Address,
+    ) -> Result<Self, SystemMailerError> {
+        let tenant = store::access::system_mail_tenant(hall.store(), account).await?;
+        Ok(Self { from: from.into(), tenant, is_metered: true })
+    }
+
+    /// Sets the display name of the sender.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.from.name = Some(name.into());
+        self
+    }
+
+    fn build_draft(&self, letter: SystemEmail) -> Draft {
+        let mut draft = letter.into_draft(self.from.clone());
+        draft.options.metered = self.is_metered;
+        draft
+    }
+
+    /// Sends an email.
+    ///
+    /// # Errors
+    /// The intake rejects the email.
+    pub async fn send(self, hall: &Intake, letter: SystemEmail) -> Result<(), SubmitError> {
+        hall.submit(&self.tenant, self.build_draft(letter)).await.map(drop)
+    }
+
+    /// Sends an email and lets `also` add rows to its commit. Returns the email's result.
+    ///
+    /// # Errors
+    /// The intake cannot accept mail now, or a row added by `also` conflicts.
+    pub async fn send_with(
+        self,
+        hall: &Intake,
+        letter: SystemEmail,
+        also: &ExtendBatchCommit<'_>,
+    ) -> Result<Option<Result<SubmitReceipt, SubmitError>>, SubmitError> {
+        Ok(self.send_batch_with(hall, vec![letter], also).await?.into_iter().next())
+    }
+
+    /// Sends a draft and lets `also` add rows to its commit.
+    ///
+    /// # Errors
+    /// Same as [`Self::send_with`].
+    pub async fn send_draft_with(
+        self,
+        hall: &Intake,
+        draft: Draft,
+        also: &ExtendBatchCommit<'_>,
+    ) -> Result<Option<Result<SubmitReceipt, SubmitError>>, SubmitError> {
+        Ok(hall.submit_batch(&self.tenant, vec![draft], false, also).await?.into_iter().next())
+    }
+
+    /// Sends several emails in one commit; rejected ones do not affect the others.
+    ///
+    /// # Errors
+    /// Same as [`Self::send_with`].
+    pub async fn send_batch_with(
+        self,
+        hall: &Intake,
+        letters: Vec<SystemEmail>,
+        also: &ExtendBatchCommit<'_>,
+    ) -> Result<Vec<Result<SubmitReceipt, SubmitError>>, SubmitError> {
+        let drafts = letters.into_iter().map(|letter| self.build_draft(letter)).collect();
+        hall.submit_batch(&self.tenant, drafts, false, also).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_mail_is_not_sent_from_the_sandbox_sender_itself() {
+        let from =
+            |sandbox: &str| sibling_address(&sandbox.parse().unwrap(), ["no-reply", "sign-in"]).unwrap().to_string();
+        assert_eq!(from("onboarding@example.net"), "no-reply@example.net");
+        assert_eq!(from("No-Reply@example.net"), "sign-in@example.net");
+    }
+}

@@ -1,0 +1,331 @@
+//! TLS reporter: sends daily TLS reports to the domains that request them (RFC 8460).
+//!
+//! ```text
+//! end of day, within four hours ─► rows without delivery state ─► _smtp._tls.{domain} TXT ─► JSON, gzip
+//!        mailto: ─► intake ─►[ email + delivery state ]          https: ─► POST ─►[ delivery state ]
+//! ```
+//!
+//! The owner of the first partition reports for all nodes. The delivery state is part of the row of the day's counts. A
+//! mailed report is recorded in the commit that accepts the email, so it is mailed once across restarts. A POST may be
+//! repeated, with the same report id. Failed deliveries are retried for a day.
+//!
+//! The mail is signed like any other, requires no TLS (RFC 8689 5), and its own TLS sessions are not counted.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures_util::StreamExt as _;
+use jiff::{SignedDuration, Timestamp};
+use mail::address::{Address, DomainName};
+use mail::domain::DomainState;
+use mail::draft::{Draft, DraftContent, DraftRecipient, SendOptions, SubmissionEnvelope};
+use mail::email::{Category, Ingress};
+use mail::recipient::{DsnOptions, RecipientKind};
+use mail::tls_report::write::{MEDIA_TYPE, OutgoingTlsReport};
+use mail::tls_report::{self, Day, ReportDelivery, ReportDestination, ReportSendState};
+use sha2::{Digest as _, Sha256};
+use store::engine::{Batch, CommitError, ReadError};
+use store::tls_daily_stats::StoredTlsStats;
+
+use crate::client::http::{HttpClient, HttpClientError, HttpPost, RequestIdempotency};
+use crate::intake::{Intake, SubmitReceipt};
+use crate::submit_error::SubmitError;
+use crate::system_mailer::SystemMailer;
+
+/// Time after the end of a day in which other nodes may still write their counts.
+const COUNT_SETTLE_DELAY: SignedDuration = SignedDuration::from_mins(2);
+/// Number of send slots: reports are spread over four hours (RFC 8460 4.1).
+const SEND_SLOTS: u64 = 47;
+const SEND_SLOT: SignedDuration = SignedDuration::from_mins(5);
+/// Days checked: four hours, and a day of retries.
+const DAYS_CHECKED: i64 = 2;
+/// Rows read per page.
+const PAGE_ROWS: usize = 500;
+/// Domains processed concurrently.
+const CONCURRENCY: usize = 8;
+/// Timeout of a POST.
+const POST_TIMEOUT: Duration = Duration::from_secs(60);
+/// Delay before a store error is retried.
+const RETRY_DELAY: Duration = Duration::from_secs(60);
+/// Local parts of the sender if the contact's domain is not verified here.
+const LOCAL_PARTS: [&str; 2] = ["tls-reports", "no-reply"];
+
+/// Settings of the TLS reporter.
+#[derive(Debug, Clone)]
+pub struct TlsReporter {
+    /// Contact address of the reports.
+    pub contact: Address,
+    /// HTTP client for `https:` destinations.
+    pub client: HttpClient,
+}
+
+/// A rendered report.
+struct RenderedTlsReport<'a> {
+    report: OutgoingTlsReport<'a>,
+    gzipped: Bytes,
+    from: Option<&'a Address>,
+}
+
+/// Returns the send time of a domain's report: spread over hours, and always the same for a day and domain.
+fn report_due_at(hostname: &DomainName, (day, domain): (Day, &DomainName)) -> Timestamp {
+    let digest = Sha256::digest(format!("{hostname} {day} {domain}"));
+    let number = digest.iter().take(8).fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+    let turns = i32::try_from(number % SEND_SLOTS).unwrap_or(0);
+    day.ends_at().checked_add(COUNT_SETTLE_DELAY + SEND_SLOT * turns).unwrap_or(Timestamp::MAX)
+}
+
+impl Intake {
+    /// Sends due reports until the worker stops. Returns at once without a reporter.
+    pub(crate) async fn run_tls_reporter(&self) {
+        let worker = &self.worker;
+        let Some(reporter) = worker.tls_reporter.get() else { return };
+        while !worker.stop.is_cancelled() {
+            let leases = worker.leases.changed();
+            let next = match worker.leases.is_active(0) {
+                true => self.send_due_tls_reports(reporter).await.unwrap_or_else(|error| {
+                    store::warn_unless_away!(self.store(), %error, "cannot send TLS reports; retrying");
+                    worker.after(RETRY_DELAY)
+                }),
+                false => Timestamp::MAX,
+            };
+            tokio::select! {
+                () = self.clock().sleep_until(next) => {}
+                () = leases => {}
+                () = worker.stop.cancelled() => {}
+            }
+        }
+    }
+
+    /// Sends due reports. Returns the time of the next check.
+    async fn send_due_tls_reports(&self, reporter: &TlsReporter) -> Result<Timestamp, ReadError> {
+        self.worker.flush_tls_stats().await;
+        let now = self.clock().now();
+        let today = Day::containing(now);
+        let days = (today.days_before(DAYS_CHECKED), today.days_before(1));
+        let from = self.tls_report_sender(reporter).await?;
+        let mut next = today.ends_at().checked_add(COUNT_SETTLE_DELAY).unwrap_or(Timestamp::MAX);
+        let mut at = None;
+        loop {
+            let slice = store::tls_daily_stats::list(self.store(), days, at, PAGE_ROWS).await?;
+            let mut reporting = Vec::new();
+            for found in &slice.found {
+                match self.next_send(found) {
+                    Some((turn, since)) if turn <= now => {
+                        reporting.push(self.send_tls_report(reporter, from.as_ref(), (found, since)));
+                    }
+                    Some((turn, _)) => next = next.min(turn),
+                    None => {}
+                }
+            }
+            let mut reporting = futures_util::stream::iter(reporting).buffer_unordered(CONCURRENCY);
+            while let Some(later) = reporting.next().await {
+                next = later.map_or(next, |later| next.min(later));
+            }
+            match slice.next {
+                Some(more) if !self.worker.stop.is_cancelled() => at = Some(more),
+                _ => return Ok(next),
+            }
+        }
+    }
+
+    /// Returns the time of the next try and the time when the report was first due; `None` if it is finished.
+    fn next_send(&self, found: &StoredTlsStats) -> Option<(Timestamp, Timestamp)> {
+        match &found.stands.book {
+            None => {
+                let due = report_due_at(&self.worker.settings.hostname, (found.day, &found.domain));
+                Some((due, due))
+            }
+            Some(book) => (!book.is_done()).then(|| (book.next_at.unwrap_or(book.since), book.since)),
+        }
+    }
+
+    /// Returns the sender: the contact if its domain is verified here, else a service address.
+    async fn tls_report_sender(&self, reporter: &TlsReporter) -> Result<Option<Address>, ReadError> {
+        let domain = store::domain::find_by_name(self.store(), reporter.contact.domain()).await?;
+        Ok(match domain {
+            Some(domain) if domain.state == DomainState::Verified => Some(reporter.contact.clone()),
+            _ => self.service_address(LOCAL_PARTS),
+        })
+    }
+
+    /// Sends the report of one day to one domain. Returns the time of the next try, if one is needed.
+    async fn send_tls_report(
+        &self,
+        reporter: &TlsReporter,
+        from: Option<&Address>,
+        (found, since): (&StoredTlsStats, Timestamp),
+    ) -> Option<Timestamp> {
+        let now = self.clock().now();
+        let book = match &found.stands.book {
+            Some(book) if !book.sendings.is_empty() => book.clone(),
+            _ => match self.tls_report_destinations(&found.domain).await {
+                Ok(to) => ReportDelivery::start(since, to),
+                Err(why) => ReportDelivery::with_unknown_recipients(since, why, now),
+            },
+        };
+        if book.sendings.is_empty() {
+            return self.commit_tls_report(found, book).await.map_or_else(Some, |booked| next_try_at(&booked));
+        }
+        let report = OutgoingTlsReport {
+            domain: &found.domain,
+            day: found.day,
+            counts: &found.stands.counts,
+            contact: &reporter.contact,
+            submitter: from.map_or(&self.worker.settings.hostname, Address::domain),
+        };
+        let written = RenderedTlsReport { gzipped: gzip(&report.to_json()), report, from };
+        let mut current = found.clone();
+        current.stands.book = Some(book.clone());
+        for (at, to) in book.waiting() {
+            let done = match &to {
+                ReportDestination::Mail(to) => self.mail_tls_report(&current, &written, (at, to)).await,
+                ReportDestination::Web(url) => self.post_tls_report(reporter, &current, &written, (at, url)).await,
+            };
+            match done {
+                Ok(after) => current = after,
+                Err(later) => return Some(later),
+            }
+        }
+        next_try_at(&current)
+    }
+
+    /// Returns the destinations that a domain publishes for its reports.
+    async fn tls_report_destinations(&self, domain: &DomainName) -> Result<Vec<ReportDestination>, String> {
+        let Ok(name) = domain.child("_tls").and_then(|name| name.child("_smtp")) else {
+            return Ok(Vec::new());
+        };
+        let texts = self.worker.router.resolver().txt(&name).await.map_err(|error| error.to_string())?;
+        Ok(tls_report::report_destinations(&texts.data))
+    }
+
+    /// Saves the delivery state, or returns the time of the next try.
+    async fn commit_tls_report(
+        &self,
+        found: &StoredTlsStats,
+        book: ReportDelivery,
+    ) -> Result<StoredTlsStats, Timestamp> {
+        let mut batch = Batch::progress();
+        let booked = found.save_report_state(&mut batch, book);
+        match self.store().commit(batch).await {
+            Ok(()) => Ok(booked),
+            Err(error) => {
+                if !matches!(error, CommitError::Conflict { .. }) {
+                    store::warn_unless_away!(self.store(), %error, "cannot save the state of a TLS report; retrying");
+                }
+                Err(self.worker.after(RETRY_DELAY))
+            }
+        }
+    }
+
+    async fn mail_tls_report(
+        &self,
+        found: &StoredTlsStats,
+        written: &RenderedTlsReport<'_>,
+        (at, to): (usize, &Address),
+    ) -> Result<StoredTlsStats, Timestamp> {
+        let Some(book) = &found.stands.book else { return Ok(found.clone()) };
+        let now = self.clock().now();
+        let state_of = |outcome: &Result<SubmitReceipt, SubmitError>| match outcome {
+            Ok(accepted) => Some(ReportSendState::Mailed(accepted.id)),
+            Err(SubmitError::Suppressed { .. }) => {
+                Some(ReportSendState::Failed("the address is suppressed".to_owned()))
+            }
+            Err(_) => None,
+        };
+        let also = |outcomes: &[Result<SubmitReceipt, SubmitError>], batch: &mut Batch| {
+            if let Some(state) = outcomes.first().and_then(state_of) {
+                let _ = found.save_report_state(batch, book.with_result(at, state, now));
+            }
+        };
+        let mailed = async {
+            let from = written.from.ok_or_else(|| {
+                "no sender: the contact's domain is not verified here, and `sandbox_sender` is not set".to_owned()
+            })?;
+            let postman = SystemMailer::for_service(self, from.clone()).await.map_err(|error| error.to_string())?;
+            let draft = tls_report_draft(from, to, written.report.to_message(from, to, &written.gzipped));
+            match postman.send_draft_with(self, draft, &also).await {
+                Ok(Some(outcome)) => match state_of(&outcome) {
+                    Some(state) => Ok(Some(state)),
+                    None => Err(outcome.err().map(|refusal| refusal.to_string()).unwrap_or_default()),
+                },
+                // The delivery state changed concurrently.
+                Ok(None) | Err(SubmitError::DoneConcurrently) => Ok(None),
+                Err(refusal) => Err(refusal.to_string()),
+            }
+        };
+        match mailed.await {
+            Ok(Some(state)) => {
+                count_sent("mailed", &found.domain);
+                // The state as committed with the email.
+                Ok(found.save_report_state(&mut Batch::progress(), book.with_result(at, state, now)))
+            }
+            Ok(None) => Err(self.worker.after(RETRY_DELAY)),
+            Err(why) => {
+                tracing::warn!(domain = %found.domain, %why, "TLS report not mailed");
+                self.commit_tls_report(found, book.with_result(at, ReportSendState::Waiting(Some(why)), now)).await
+            }
+        }
+    }
+
+    async fn post_tls_report(
+        &self,
+        reporter: &TlsReporter,
+        found: &StoredTlsStats,
+        written: &RenderedTlsReport<'_>,
+        (at, url): (usize, &str),
+    ) -> Result<StoredTlsStats, Timestamp> {
+        let Some(book) = &found.stands.book else { return Ok(found.clone()) };
+        let post = HttpPost {
+            url: url.to_owned(),
+            headers: vec![("content-type", MEDIA_TYPE.to_owned())],
+            body: written.gzipped.clone(),
+            timeout: POST_TIMEOUT,
+            idempotency: RequestIdempotency::Idempotent,
+        };
+        let state = match reporter.client.post(post).await {
+            Ok(answer) if (200..300).contains(&answer.status) => {
+                count_sent("posted", &found.domain);
+                ReportSendState::Posted(answer.status)
+            }
+            Ok(answer) => ReportSendState::Waiting(Some(format!("the server answered with status {}", answer.status))),
+            Err(error @ (HttpClientError::Url(_) | HttpClientError::NotPublic(_))) => {
+                ReportSendState::Failed(error.to_string())
+            }
+            Err(error) => ReportSendState::Waiting(Some(error.to_string())),
+        };
+        self.commit_tls_report(found, book.with_result(at, state, self.clock().now())).await
+    }
+}
+
+fn count_sent(how: &'static str, domain: &DomainName) {
+    metrics::counter!("postrider_tls_reports_total", "sent" => how).increment(1);
+    tracing::info!(%domain, how, "TLS report sent");
+}
+
+fn next_try_at(found: &StoredTlsStats) -> Option<Timestamp> {
+    found.stands.book.as_ref().and_then(|book| book.next_at)
+}
+
+fn gzip(json: &[u8]) -> Bytes {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    // Writing to memory does not fail.
+    let _ = packer.write_all(json);
+    packer.finish().unwrap_or_default().into()
+}
+
+fn tls_report_draft(from: &Address, to: &Address, message: Vec<u8>) -> Draft {
+    let recipient = DraftRecipient { address: to.clone(), kind: RecipientKind::To, notify: DsnOptions::default() };
+    Draft {
+        ingress: Ingress::System,
+        from: Some(from.clone().into()),
+        envelope: SubmissionEnvelope { tls_optional: true, ..SubmissionEnvelope::default() },
+        recipients: vec![recipient],
+        content: DraftContent::Raw { message: message.into(), received: String::new() },
+        tags: Vec::new(),
+        category: Category::Transactional,
+        options: SendOptions::default(),
+    }
+}

@@ -1,0 +1,325 @@
+//! Users of an account, their invitations and sessions.
+//!
+//! An account created before it had users gets its first owner (the account's address) when that address first signs
+//! in. An account always has an owner: a commit that removes or demotes one requires that another owner row is
+//! unchanged.
+//!
+//! An address signs in to one account only. An invitation does not claim the address; otherwise anybody could block it
+//! for others, or find out whether it signs in elsewhere. The address is claimed when its reader accepts the
+//! invitation, and only that person learns that it is taken.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mail::account::Account;
+use mail::address::Address;
+use mail::id::{AccountId, SessionId, UserId};
+use mail::user::{
+    PasswordHash, SessionStart, SessionToken, SignInLink, SignInLinkToken, SignInMethod, User, UserRole, UserSession,
+};
+use store::engine::{Batch, CommitError, ReadError, Store};
+use store::user::USERS_MAX;
+use thiserror::Error;
+
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::intake::Intake;
+
+/// Error of a user operation.
+#[derive(Debug, Error)]
+pub enum UserError {
+    /// The address already signs in to this or another account.
+    #[error("{0} already signs in to an account")]
+    Taken(Address),
+    #[error("no such user")]
+    Unknown,
+    /// An account must have an owner.
+    #[error("the account's last owner cannot be removed or demoted; make another user an owner first")]
+    LastOwner,
+    /// The account has [`USERS_MAX`] users.
+    #[error("an account has at most {USERS_MAX} users")]
+    TooMany,
+    /// The rows changed concurrently.
+    #[error("the user was changed concurrently; try again")]
+    Conflict,
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Commit(CommitError),
+}
+
+impl From<CommitError> for UserError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Conflict { .. } => Self::Conflict,
+            error => Self::Commit(error),
+        }
+    }
+}
+
+/// Creates, changes and signs in users.
+#[derive(Clone)]
+pub struct UserService {
+    pub store: Store,
+    pub clock: Clock,
+    pub entropy: Entropy,
+}
+
+impl UserService {
+    /// Creates the service from the intake's store, clock and entropy.
+    #[must_use]
+    pub fn from_intake(hall: &Intake) -> Self {
+        let (store, clock) = (hall.store().clone(), hall.clock().clone());
+        Self { store, clock, entropy: hall.entropy().clone() }
+    }
+
+    /// Builds a user row; nothing is stored.
+    #[must_use]
+    pub fn new_user(&self, account: AccountId, email: Address, role: UserRole) -> User {
+        let now = self.clock.now();
+        let id = UserId::new(now, self.entropy.unique_bits());
+        User { id, account, email, role, password: None, invited: false, link_series: 0, created_at: now }
+    }
+
+    /// Finds the user of an address. The account's own address is its first owner, who is created here if needed.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn by_email(&self, email: &Address) -> Result<Option<User>, UserError> {
+        let text = email.to_string();
+        if let Some(user) = store::user::find_by_email(&self.store, &text).await? {
+            return Ok(Some(user));
+        }
+        let Some(account) = store::account::find(&self.store, &text).await? else { return Ok(None) };
+        self.create_first_owner(&account).await
+    }
+
+    /// Returns an account's earliest owner and creates the first one if the account has no users.
+    ///
+    /// # Errors
+    /// `Unknown` when the account has users but no owner; the store cannot be read or written.
+    pub async fn owner(&self, account: &Account) -> Result<User, UserError> {
+        if let Some(first) = self.create_first_owner(account).await? {
+            return Ok(first);
+        }
+        let users = store::user::list(&self.store, account.id).await?;
+        users.into_iter().find(|user| user.role == UserRole::Owner && !user.invited).ok_or(UserError::Unknown)
+    }
+
+    /// Creates the owner of an account without users. Returns `None` if it has users.
+    async fn create_first_owner(&self, account: &Account) -> Result<Option<User>, UserError> {
+        if !store::user::list(&self.store, account.id).await?.is_empty() {
+            return Ok(None);
+        }
+        let user = self.new_user(account.id, account.email.clone(), UserRole::Owner);
+        let mut batch = Batch::progress();
+        store::user::create(&mut batch, &user);
+        match self.store.commit(batch).await {
+            Ok(()) => Ok(Some(user)),
+            // Another request created it concurrently.
+            Err(CommitError::Conflict { .. }) => {
+                Ok(store::user::find_by_email(&self.store, &account.email.to_string())
+                    .await?
+                    .filter(|user| user.account == account.id))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Signs a user in with a password. The token belongs into the user's browser only.
+    ///
+    /// # Errors
+    /// [`UserError`]; [`UserError::Conflict`] when the stored user differs from `user`.
+    pub async fn sign_in(&self, user: &User) -> Result<(SessionToken, UserSession), UserError> {
+        let start = SessionStart::new(SignInMethod::Password, None, None);
+        self.begin_session(user, start, Batch::progress()).await
+    }
+
+    /// Creates a session in the commit of `batch`.
+    ///
+    /// # Errors
+    /// Same as [`Self::sign_in`].
+    pub async fn begin_session(
+        &self,
+        user: &User,
+        start: SessionStart,
+        mut batch: Batch,
+    ) -> Result<(SessionToken, UserSession), UserError> {
+        let now = self.clock.now();
+        let id = SessionId::new(now, self.entropy.unique_bits());
+        let token = SessionToken::new((user.account, user.id), id, self.entropy.secret());
+        let session = UserSession::new(&token, now, start);
+        // The commit conflicts if the password was changed after it was verified.
+        store::user::check_unchanged(&mut batch, user);
+        store::session::evict_oldest(&self.store, &mut batch, (user.account, user.id), now).await?;
+        store::session::create(&mut batch, &session);
+        self.store.commit(batch).await?;
+        Ok((token, session))
+    }
+
+    /// True if an address is a user of this account or invited to it.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn is_user(&self, account: &Account, email: &Address) -> Result<bool, UserError> {
+        self.owner(account).await?;
+        Ok(find_by_email(&store::user::list(&self.store, account.id).await?, email).is_some())
+    }
+
+    /// Invites an address to an account, or renews its invitation. The result does not depend on other accounts.
+    ///
+    /// # Errors
+    /// [`UserError`]; [`UserError::Taken`] when the address is a user of this account.
+    pub async fn invite(&self, account: &Account, email: Address, role: UserRole) -> Result<User, UserError> {
+        self.owner(account).await?;
+        let users = store::user::list(&self.store, account.id).await?;
+        if let Some(there) = find_by_email(&users, &email) {
+            if !there.invited {
+                return Err(UserError::Taken(email));
+            }
+            let after = User { role, ..there.clone() };
+            let mut batch = Batch::progress();
+            store::user::update(&mut batch, there, &after);
+            self.store.commit(batch).await?;
+            return Ok(after);
+        }
+        if users.len() >= USERS_MAX {
+            return Err(UserError::TooMany);
+        }
+        let user = User { invited: true, ..self.new_user(account.id, email, role) };
+        let mut batch = Batch::progress();
+        store::user::invite(&mut batch, &user);
+        self.store.commit(batch).await?;
+        Ok(user)
+    }
+
+    /// Makes an invited address a user, after its reader proved ownership.
+    ///
+    /// # Errors
+    /// [`UserError`]; [`UserError::Taken`] when the address signs in to another account.
+    pub async fn accept_invitation(&self, invited: &User) -> Result<User, UserError> {
+        let (email, after) = (invited.email.to_string(), User { invited: false, ..invited.clone() });
+        // The address may own another account whose first owner was not created yet.
+        let owned = store::account::find(&self.store, &email).await?;
+        if owned.is_some_and(|owned| owned.id != invited.account) {
+            return Err(UserError::Taken(after.email));
+        }
+        let mut batch = Batch::progress();
+        store::user::accept(&mut batch, invited, &after);
+        match self.store.commit(batch).await {
+            Err(CommitError::Conflict { .. }) if store::user::find_by_email(&self.store, &email).await?.is_some() => {
+                Err(UserError::Taken(after.email))
+            }
+            other => Ok(other.map(|()| after)?),
+        }
+    }
+
+    /// Removes a user and ends their sessions.
+    ///
+    /// # Errors
+    /// `Unknown` when the user does not exist, `LastOwner` for the last owner, `Conflict` on a concurrent change; the
+    /// store cannot be read or written.
+    pub async fn remove_user(&self, account: AccountId, id: UserId) -> Result<(), UserError> {
+        let user = store::user::get(&self.store, account, id).await?.ok_or(UserError::Unknown)?;
+        let mut batch = Batch::progress();
+        self.require_another_owner(&mut batch, &user).await?;
+        store::user::delete(&mut batch, &user);
+        self.end_sessions(&mut batch, &user, None).await?;
+        Ok(self.store.commit(batch).await?)
+    }
+
+    /// Changes a user's role.
+    ///
+    /// # Errors
+    /// `Unknown` when the user does not exist, `LastOwner` for the last owner, `Conflict` on a concurrent change; the
+    /// store cannot be read or written.
+    pub async fn change_role(&self, account: AccountId, id: UserId, role: UserRole) -> Result<User, UserError> {
+        let before = store::user::get(&self.store, account, id).await?.ok_or(UserError::Unknown)?;
+        let after = User { role, ..before.clone() };
+        let mut batch = Batch::progress();
+        if role != UserRole::Owner {
+            self.require_another_owner(&mut batch, &before).await?;
+        }
+        store::user::update(&mut batch, &before, &after);
+        self.store.commit(batch).await?;
+        Ok(after)
+    }
+
+    /// Sets a user's password, ends their sessions except `stays`, and invalidates earlier sign-in links. Returns the
+    /// number of ended sessions.
+    ///
+    /// # Errors
+    /// [`UserError`]; [`UserError::Conflict`] when the stored user differs from `before`.
+    pub async fn set_password(
+        &self,
+        before: &User,
+        password: PasswordHash,
+        stays: SessionId,
+    ) -> Result<usize, UserError> {
+        let after = before.with_password(Some(password));
+        let mut batch = Batch::progress();
+        store::user::update(&mut batch, before, &after);
+        let ended = self.end_sessions(&mut batch, before, Some(stays)).await?;
+        self.store.commit(batch).await?;
+        Ok(ended)
+    }
+
+    /// Removes a user's password, ends all their sessions and links, and creates a sign-in link for one use. It serves
+    /// stolen addresses and forgotten passwords where no mail reaches the user. Returns the link's token and the number
+    /// of ended sessions.
+    ///
+    /// # Errors
+    /// [`UserError`]; [`UserError::Unknown`] when the address signs in to no account.
+    pub async fn reset_password(
+        &self,
+        email: &Address,
+        link_holds: Duration,
+    ) -> Result<(SignInLinkToken, usize), UserError> {
+        let before = self.by_email(email).await?.ok_or(UserError::Unknown)?;
+        let after = before.with_password(None);
+        let expires_at = self.clock.now().checked_add(link_holds).unwrap_or(Timestamp::MAX);
+        let token = SignInLinkToken::new(expires_at, self.entropy.secret());
+        let link = SignInLink::new(&after, &token);
+        let mut batch = Batch::progress();
+        store::user::update(&mut batch, &before, &after);
+        store::sign_in_link::create(&mut batch, &token, &link);
+        let ended = self.end_sessions(&mut batch, &before, None).await?;
+        self.store.commit(batch).await?;
+        Ok((token, ended))
+    }
+
+    /// Ends all sessions of a user except `stays`. Returns their number.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn end_other_sessions(&self, user: &User, stays: SessionId) -> Result<usize, UserError> {
+        let mut batch = Batch::progress();
+        let ended = self.end_sessions(&mut batch, user, Some(stays)).await?;
+        self.store.commit(batch).await?;
+        Ok(ended)
+    }
+
+    async fn end_sessions(&self, batch: &mut Batch, user: &User, stays: Option<SessionId>) -> Result<usize, ReadError> {
+        let mut sessions = store::session::list_by_user(&self.store, user.account, user.id).await?;
+        sessions.retain(|session| Some(session.id) != stays);
+        sessions.iter().for_each(|session| store::session::delete(batch, session));
+        let now = self.clock.now();
+        Ok(sessions.iter().filter(|session| session.is_live(now)).count())
+    }
+
+    /// If an owner is removed or demoted, makes the commit depend on another owner's row.
+    async fn require_another_owner(&self, batch: &mut Batch, goes: &User) -> Result<(), UserError> {
+        if goes.role != UserRole::Owner || goes.invited {
+            return Ok(());
+        }
+        let users = store::user::list(&self.store, goes.account).await?;
+        let other = users.iter().find(|user| user.role == UserRole::Owner && !user.invited && user.id != goes.id);
+        store::user::check_unchanged(batch, other.ok_or(UserError::LastOwner)?);
+        Ok(())
+    }
+}
+
+fn find_by_email<'a>(users: &'a [User], email: &Address) -> Option<&'a User> {
+    let text = email.to_string().to_lowercase();
+    users.iter().find(|user| user.email.to_string().to_lowercase() == text)
+}

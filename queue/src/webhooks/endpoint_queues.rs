@@ -1,0 +1,139 @@
+//! Endpoint queues: which endpoints have deliveries on disk, and when the first of each is due.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use store::webhook_delivery::EndpointQueueName;
+use tokio::sync::Notify;
+
+#[derive(Debug)]
+enum EndpointQueue {
+    /// No task serves the queue; its first delivery is due then.
+    Waiting(Timestamp),
+    /// A task serves the queue; a delivery that it may not have read is due then.
+    Serving(Option<Timestamp>, Arc<Notify>),
+}
+
+#[derive(Debug, Default)]
+struct EndpointQueueState {
+    queues: HashMap<EndpointQueueName, EndpointQueue>,
+    /// Waiting queues by due time.
+    by_due: BTreeSet<(Timestamp, EndpointQueueName)>,
+}
+
+/// Endpoint queues of the owned partitions.
+#[derive(Debug, Default)]
+pub(crate) struct EndpointQueues {
+    state: Mutex<EndpointQueueState>,
+    changed: Notify,
+}
+
+impl EndpointQueues {
+    fn lock(&self) -> MutexGuard<'_, EndpointQueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records a delivery on disk that is due then.
+    pub(crate) fn add(&self, name: EndpointQueueName, due: Timestamp) {
+        let mut state = self.lock();
+        let EndpointQueueState { queues: lines, by_due } = &mut *state;
+        match lines.entry(name).or_insert(EndpointQueue::Waiting(Timestamp::MAX)) {
+            EndpointQueue::Serving(unseen, wake) => {
+                *unseen = Some(unseen.map_or(due, |seen| seen.min(due)));
+                wake.notify_one();
+            }
+            EndpointQueue::Waiting(first) => {
+                if due < *first {
+                    by_due.remove(&(*first, name));
+                    by_due.insert((due, name));
+                    *first = due;
+                }
+            }
+        }
+        self.changed.notify_one();
+    }
+
+    /// Takes the due queues, each with a notifier for new deliveries, and returns the due time of the next one.
+    pub(super) fn take_due(&self, now: Timestamp) -> (Vec<(EndpointQueueName, Arc<Notify>)>, Timestamp) {
+        let mut state = self.lock();
+        let mut due = Vec::new();
+        while let Some((at, name)) = state.by_due.first().copied() {
+            if at > now {
+                return (due, at);
+            }
+            state.by_due.pop_first();
+            let wake = Arc::<Notify>::default();
+            state.queues.insert(name, EndpointQueue::Serving(None, Arc::clone(&wake)));
+            due.push((name, wake));
+        }
+        (due, Timestamp::MAX)
+    }
+
+    /// Records that the serving task has read the disk: only deliveries added later are unknown to it.
+    pub(super) fn mark_seen(&self, name: EndpointQueueName) {
+        if let Some(EndpointQueue::Serving(unseen, _)) = self.lock().queues.get_mut(&name) {
+            *unseen = None;
+        }
+    }
+
+    /// Ends serving a queue; `next` is the due time of its next delivery on disk.
+    pub(super) fn finish_serving(&self, name: EndpointQueueName, next: Option<Timestamp>) {
+        let mut state = self.lock();
+        let unseen = match state.queues.remove(&name) {
+            Some(EndpointQueue::Serving(unseen, _)) => unseen,
+            Some(EndpointQueue::Waiting(due)) => {
+                state.by_due.remove(&(due, name));
+                Some(due)
+            }
+            None => None,
+        };
+        if let Some(due) = [unseen, next].into_iter().flatten().min() {
+            state.queues.insert(name, EndpointQueue::Waiting(due));
+            state.by_due.insert((due, name));
+            self.changed.notify_one();
+        }
+    }
+
+    /// Resolves when a delivery was added.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.lock().queues.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mail::id::{AccountId, WebhookId};
+
+    #[test]
+    fn deliveries_added_while_a_queue_is_served_are_not_lost() {
+        let lines = EndpointQueues::default();
+        let at = |s| Timestamp::from_second(s).unwrap();
+        let name =
+            EndpointQueueName { partition: 1, account: AccountId::new(at(0), 1), webhook: WebhookId::new(at(0), 1) };
+        lines.add(name, at(20));
+        lines.add(name, at(10));
+        let due = |now: i64| {
+            let (due, next) = lines.take_due(at(now));
+            (due.into_iter().map(|(name, _)| name).collect::<Vec<_>>(), next)
+        };
+        assert_eq!(due(9), (vec![], at(10)));
+        assert_eq!(due(10), (vec![name], Timestamp::MAX));
+        lines.mark_seen(name);
+        lines.add(name, at(11));
+        assert_eq!(due(12), (vec![], Timestamp::MAX));
+        lines.finish_serving(name, Some(at(30)));
+        assert_eq!(due(12), (vec![name], Timestamp::MAX));
+        lines.finish_serving(name, Some(at(30)));
+        assert_eq!(due(12), (vec![], at(30)));
+        assert_eq!(due(30), (vec![name], Timestamp::MAX));
+        lines.finish_serving(name, None);
+        assert_eq!(lines.len(), 0);
+    }
+}

@@ -1,0 +1,286 @@
+//! Webhook sender: a task per endpoint with due deliveries reads them a page at a time and posts several concurrently,
+//! until no more is due.
+//!
+//! The concurrency is adaptive: one more for each success, half for each failure.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use jiff::Timestamp;
+use mail::id::DeliveryId;
+use mail::webhook::sign;
+use mail::webhook_delivery::{RESPONSE_BYTES_MAX, WebhookDelivery, WebhookDeliveryAttempt};
+use store::engine::ReadError;
+use store::webhook_delivery::{DueDelivery, EndpointQueueName};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::WebhookSender;
+use super::delivery_target::DeliveryTarget;
+use crate::client::http::{HttpPost, RequestIdempotency};
+use crate::clock::Clock;
+use crate::worker::Worker;
+
+/// Deliveries of an endpoint read per page.
+const PAGE_DELIVERIES: usize = 64;
+/// Largest number of concurrent POSTs to one endpoint.
+const CONCURRENCY_MAX: usize = 32;
+/// Number of concurrent POSTs at the start.
+const CONCURRENCY_FIRST: usize = 8;
+/// Deliveries of an endpoint that are posted or being committed. When the store is slow, posting waits for it.
+const IN_PROGRESS_MAX: usize = 512;
+/// Delay before a store error is retried.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// A finished attempt.
+#[derive(Debug)]
+pub(super) struct EndpointAttempt {
+    pub(super) due: DueDelivery,
+    pub(super) delivery: WebhookDelivery,
+    pub(super) attempt: WebhookDeliveryAttempt,
+    /// `Retry-After` of the response.
+    pub(super) retry_after: Option<Duration>,
+}
+
+impl EndpointAttempt {
+    /// True if the response status is 2xx.
+    pub(super) fn is_success(&self) -> bool {
+        self.attempt.response_status.is_some_and(|status| (200..300).contains(&status))
+    }
+}
+
+impl Worker {
+    /// Serves due endpoint queues until the worker stops.
+    pub(crate) async fn run_webhook_sender(self: Arc<Self>) {
+        while !self.stop.is_cancelled() {
+            let (due, next) = self.webhooks.endpoint_queues.take_due(self.clock.now());
+            for (line, wake) in due {
+                let worker = Arc::clone(&self);
+                self.spawn(async move { worker.serve_endpoint(line, &wake).await });
+            }
+            tokio::select! {
+                () = self.webhooks.endpoint_queues.changed() => {}
+                () = self.clock.sleep_until(next) => {}
+                () = self.stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// Loads the endpoint queues of a partition from disk, with one read per queue.
+    pub(crate) async fn load_endpoint_queues(&self, partition: u16) -> Result<(), ReadError> {
+        let mut from = None;
+        while let Some((line, due, next)) =
+            store::webhook_delivery::next_endpoint_queue(&self.store, partition, from).await?
+        {
+            self.webhooks.endpoint_queues.add(line, due);
+            from = Some(next);
+        }
+        Ok(())
+    }
+
+    async fn serve_endpoint(self: Arc<Self>, line: EndpointQueueName, wake: &Notify) {
+        let next = match self.serve_due_deliveries(line, wake).await {
+            Ok(next) => next,
+            Err(error) => {
+                store::warn_unless_away!(self.store, %error, webhook.id = %line.webhook, "cannot read webhook deliveries; retrying");
+                Some(self.after(RETRY_DELAY))
+            }
+        };
+        // If another node took over the partition, it loads the queue.
+        let ours = self.leases.is_active(line.partition);
+        self.webhooks.endpoint_queues.finish_serving(line, next.filter(|_| ours));
+    }
+
+    /// Posts all due deliveries and returns the next due time.
+    async fn serve_due_deliveries(
+        &self,
+        line: EndpointQueueName,
+        wake: &Notify,
+    ) -> Result<Option<Timestamp>, ReadError> {
+        let mut service = EndpointSession { concurrency: CONCURRENCY_FIRST, ..EndpointSession::default() };
+        let (mut posting, mut settling) = (FuturesUnordered::new(), FuturesUnordered::new());
+        loop {
+            let goes_on = !self.stop.is_cancelled() && self.leases.is_active(line.partition);
+            if goes_on && service.waiting.is_empty() && !service.is_done {
+                self.load_due_deliveries(line, &mut service).await?;
+            }
+            while goes_on && posting.len() < service.concurrency && service.in_progress.len() < IN_PROGRESS_MAX {
+                let Some((due, delivery)) = service.waiting.pop_front() else { break };
+                service.in_progress.insert(due.delivery);
+                posting.push(self.post_delivery(service.destination.clone(), due, delivery));
+            }
+            if posting.is_empty() && settling.is_empty() {
+                if goes_on && !service.is_done {
+                    continue;
+                }
+                return Ok(service.next_due.filter(|_| goes_on));
+            }
+            tokio::select! {
+                Some(tried) = posting.next(), if !posting.is_empty() => {
+                    // Commit finished attempts together.
+                    let mut tried = vec![tried];
+                    while let Some(Some(one)) = futures_util::FutureExt::now_or_never(posting.next()) {
+                        tried.push(one);
+                    }
+                    tried.iter().for_each(|one| service.adjust_concurrency(one.is_success()));
+                    settling.push(self.commit_attempts(line, tried));
+                }
+                Some(settled) = settling.next(), if !settling.is_empty() => {
+                    for id in settled {
+                        service.in_progress.remove(&id);
+                    }
+                    // A retry may be due already.
+                    service.is_done = false;
+                }
+                () = wake.notified() => service.is_done = false,
+                () = self.clock.sleep_until(service.next_due.unwrap_or(Timestamp::MAX)), if service.is_done => {
+                    service.is_done = false;
+                }
+            }
+        }
+    }
+
+    /// Reads deliveries that are due and not in progress.
+    async fn load_due_deliveries(
+        &self,
+        line: EndpointQueueName,
+        service: &mut EndpointSession,
+    ) -> Result<(), ReadError> {
+        self.webhooks.endpoint_queues.mark_seen(line);
+        let limit = service.in_progress.len() + PAGE_DELIVERIES;
+        let (due, next) = store::webhook_delivery::list_due(&self.store, line, self.clock.now(), limit).await?;
+        let fresh: Vec<_> = due.into_iter().filter(|(due, _)| !service.in_progress.contains(&due.delivery)).collect();
+        (service.next_due, service.is_done) = (next, fresh.is_empty());
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        match DeliveryTarget::load(&self.store, line).await? {
+            Some(destination) if destination.is_enabled() => {
+                service.destination = Some(Arc::new(destination));
+                let mut orphans = Vec::new();
+                for (due, delivery) in fresh {
+                    match delivery {
+                        Some(delivery) => service.waiting.push_back((due, delivery)),
+                        None => orphans.push((due, None)),
+                    }
+                }
+                if !orphans.is_empty() && !self.drop_deliveries(line, orphans, true).await {
+                    (service.next_due, service.is_done) = (Some(self.after(RETRY_DELAY)), true);
+                }
+            }
+            found => {
+                let dropped = self.drop_deliveries(line, fresh, found.is_none()).await;
+                if !dropped {
+                    (service.next_due, service.is_done) = (Some(self.after(RETRY_DELAY)), true);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn post_delivery(
+        &self,
+        to: Option<Arc<DeliveryTarget>>,
+        due: DueDelivery,
+        delivery: WebhookDelivery,
+    ) -> EndpointAttempt {
+        let at = self.clock.now();
+        let (mut answer, mut duration_ms) = (Err("the endpoint was deleted".to_owned()), 0);
+        if let Some(destination) = to {
+            let _place = self.webhooks.post_limits.acquire(destination.account()).await;
+            let begun = Instant::now();
+            answer = match self.webhooks.body(&self.store, &delivery).await {
+                Ok(Some(body)) => {
+                    let post = self.webhooks.signed_post(&destination, &delivery, body, &self.clock);
+                    match post {
+                        Some(post) => self.webhooks.client.post(post).await.map_err(|error| error.to_string()),
+                        None => Err("cannot unseal the endpoint's secret".to_owned()),
+                    }
+                }
+                Ok(None) => Err("the event was purged".to_owned()),
+                Err(error) => Err(format!("cannot read the event: {error}")),
+            };
+            duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
+        }
+        let number = delivery.attempts.saturating_add(1);
+        let (attempt, retry_after) = match answer {
+            Ok(answer) => {
+                let stored = answer.body.get(..RESPONSE_BYTES_MAX).unwrap_or(&answer.body);
+                let response_body = String::from_utf8_lossy(stored).into_owned();
+                let pause = answer.retry_after_s.filter(|_| matches!(answer.status, 429 | 503));
+                let response_status = Some(answer.status);
+                (
+                    WebhookDeliveryAttempt { number, at, response_status, response_body, duration_ms, error: None },
+                    pause.map(Duration::from_secs),
+                )
+            }
+            Err(error) => {
+                let (response_status, response_body) = (None, String::new());
+                let error = Some(error);
+                (WebhookDeliveryAttempt { number, at, response_status, response_body, duration_ms, error }, None)
+            }
+        };
+        EndpointAttempt { due, delivery, attempt, retry_after }
+    }
+}
+
+impl WebhookSender {
+    /// Signs a delivery with the system time: receivers compare it with their clock, and a test may have moved the
+    /// server's clock.
+    fn signed_post(
+        &self,
+        destination: &DeliveryTarget,
+        delivery: &WebhookDelivery,
+        body: bytes::Bytes,
+        clock: &Clock,
+    ) -> Option<HttpPost> {
+        let now = clock.now();
+        let (row, secret) = destination.secret();
+        let mut secrets = vec![self.unseal_secret(row, &secret.0)?];
+        if let DeliveryTarget::Endpoint(endpoint, _) = destination {
+            let former = endpoint.former_secrets.iter().filter(|former| former.until > now);
+            secrets.extend(former.filter_map(|former| self.unseal_former_secret(endpoint.id, &former.sealed.0)));
+        }
+        let id = delivery.event.to_string();
+        let signed = sign(secrets.iter().map(AsRef::as_ref), &id, clock.machine_now(), &body);
+        Some(HttpPost {
+            url: destination.url().to_owned(),
+            headers: vec![
+                ("service-signature", signed.service_signature),
+                ("webhook-id", id),
+                ("webhook-timestamp", signed.timestamp),
+                ("webhook-signature", signed.webhook_signature),
+            ],
+            body,
+            timeout: destination.attempt_max(),
+            // Receivers deduplicate by `webhook-id`.
+            idempotency: RequestIdempotency::Idempotent,
+        })
+    }
+}
+
+/// State of an endpoint queue while it is served.
+#[derive(Debug, Default)]
+struct EndpointSession {
+    destination: Option<Arc<DeliveryTarget>>,
+    /// Read and not started.
+    waiting: VecDeque<(DueDelivery, WebhookDelivery)>,
+    /// Started and not committed.
+    in_progress: HashSet<DeliveryId>,
+    /// Current limit of concurrent POSTs.
+    concurrency: usize,
+    /// True if nothing more was due at the last read.
+    is_done: bool,
+    /// Next due time at the last read.
+    next_due: Option<Timestamp>,
+}
+
+impl EndpointSession {
+    fn adjust_concurrency(&mut self, is_taken: bool) {
+        self.concurrency =
+            if is_taken { (self.concurrency + 1).min(CONCURRENCY_MAX) } else { (self.concurrency / 2).max(1) };
+    }
+}

@@ -1,0 +1,250 @@
+//! Throttles failed logins: each refusal is delayed, longer after more failures. A correct login is answered at once.
+//!
+//! Failures are counted by address and by credential. Counters expire 15 minutes after the last failure. The delay
+//! follows the check of the login, so nobody is locked out by failures of others from the same address. Passwords are
+//! 190 random bits, so the aim is not to stop guessing but to limit its cost. The number of refusals that wait (tarpit)
+//! is bounded per address and in total. Beyond it a refusal is sent at once and the connection is closed.
+//!
+//! An address with a recent successful login is remembered for a week with its last account. Its connections count
+//! against that account and not as untrusted ones ([`crate::connection_limiter`]). The number of addresses remembered per account is
+//! bounded, so that an account with very many addresses does not evict those of others.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mail::cidr::client_prefix;
+use mail::id::AccountId;
+use mail::log_limit::LogLimit;
+use tokio::time::Instant;
+
+use crate::bounded_counters::BoundedCounters;
+use crate::fair_share::QuotaHolder;
+use crate::handler::SaslCredentials;
+
+/// Addresses and credentials with counted failures, and addresses with a recent login.
+const TRACKED_MAX: usize = 16_384;
+/// The delay of the first refusal; each recent failure doubles it.
+const DELAY_FIRST: Duration = Duration::from_millis(100);
+/// The longest delay of a refusal.
+const DELAY_MAX: Duration = Duration::from_secs(10);
+/// A counter expires this long after its last failure.
+const FORGET_AFTER: Duration = Duration::from_secs(900);
+/// How long a successful login from an address is remembered.
+const LAST_LOGIN_TTL: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Addresses remembered per account.
+const ADDRESSES_PER_ACCOUNT_MAX: usize = 64;
+/// Concurrently delayed refusals per address.
+const TARPIT_PER_ADDRESS_MAX: usize = 16;
+/// Concurrently delayed refusals in total.
+const TARPIT_MAX: usize = 1_024;
+
+/// Counters of failed logins and the recent successful ones.
+#[derive(Debug)]
+pub struct LoginThrottle {
+    failures: Mutex<FailureCounters>,
+    /// Time and account of the last successful login, by address.
+    last_logins: Mutex<BoundedCounters<IpAddr, LastLogin>>,
+    tarpit: Mutex<TarpitCounters>,
+    hasher: RandomState,
+    log: Mutex<LogLimit>,
+    began: Instant,
+}
+
+type LastLogin = (Instant, Option<AccountId>);
+
+#[derive(Debug)]
+struct FailureCounters {
+    by_address: BoundedCounters<IpAddr, Instant>,
+    by_credential: BoundedCounters<u64, Instant>,
+}
+
+#[derive(Debug, Default)]
+struct TarpitCounters {
+    all: usize,
+    by_address: HashMap<IpAddr, usize>,
+}
+
+impl Default for LoginThrottle {
+    fn default() -> Self {
+        let failures = FailureCounters {
+            by_address: BoundedCounters::new(TRACKED_MAX),
+            by_credential: BoundedCounters::new(TRACKED_MAX),
+        };
+        Self {
+            failures: Mutex::new(failures),
+            last_logins: Mutex::new(BoundedCounters::new(TRACKED_MAX)),
+            tarpit: Mutex::default(),
+            hasher: RandomState::new(),
+            log: Mutex::default(),
+            began: Instant::now(),
+        }
+    }
+}
+
+impl LoginThrottle {
+    /// Counts a failed login and returns the delay of its refusal.
+    #[must_use]
+    pub fn record_failure(&self, address: IpAddr, credential: u64, now: Instant) -> Duration {
+        let FailureCounters { by_address, by_credential } = &mut *lock(&self.failures);
+        let by_address = increment(by_address, client_prefix(address), now);
+        let by_credential = increment(by_credential, credential, now);
+        let doublings = (by_address.max(by_credential) - 1).min(16);
+        DELAY_FIRST.saturating_mul(1 << doublings).min(DELAY_MAX)
+    }
+
+    /// Requests a log line for a failed login, at most ten a minute. Returns the number of lines suppressed since the
+    /// last one, or `None` if this line is suppressed too.
+    #[must_use]
+    pub fn take_log_line(&self, now: Instant) -> Option<u64> {
+        lock(&self.log).take(now.saturating_duration_since(self.began))
+    }
+
+    /// Records a successful login. `account` is `None` if the server has no accounts.
+    pub fn record_success(&self, address: IpAddr, account: Option<AccountId>, now: Instant) {
+        let (address, is_over) = (client_prefix(address), |(at, _): LastLogin| now.duration_since(at) > LAST_LOGIN_TTL);
+        let mut known = lock(&self.last_logins);
+        let is_new = known.get(&address, is_over).is_none_or(|entry| entry.at.1 != account);
+        if is_new && account.is_some() {
+            known.evict_oldest_among(ADDRESSES_PER_ACCOUNT_MAX, |(_, whose)| whose == account);
+        }
+        known.entry(address, (now, account), is_over).at = (now, account);
+    }
+
+    /// The quota holder of a connection from this address, if there was a recent login from it.
+    #[must_use]
+    pub fn known_holder(&self, address: IpAddr, now: Instant) -> Option<QuotaHolder> {
+        let is_over = |(at, _): LastLogin| now.duration_since(at) > LAST_LOGIN_TTL;
+        let (_, account) = lock(&self.last_logins).get(&client_prefix(address), is_over)?.at;
+        Some(account.map_or_else(|| QuotaHolder::for_site(address), QuotaHolder::Account))
+    }
+
+    /// Acquires a permit to delay a refusal; `None` if too many are delayed already.
+    #[must_use]
+    pub fn acquire_tarpit(self: &Arc<Self>, address: IpAddr) -> Option<TarpitPermit> {
+        let address = client_prefix(address);
+        let mut waiting = lock(&self.tarpit);
+        let held = waiting.by_address.get(&address).copied().unwrap_or(0);
+        if held >= TARPIT_PER_ADDRESS_MAX || waiting.all >= TARPIT_MAX {
+            return None;
+        }
+        waiting.by_address.insert(address, held + 1);
+        waiting.all += 1;
+        Some(TarpitPermit { logins: Arc::clone(self), address })
+    }
+
+    /// Key of a credential in the failure counters: a keyed hash.
+    #[must_use]
+    pub fn credential_key(&self, credentials: &SaslCredentials) -> u64 {
+        self.hasher.hash_one((&credentials.username, &credentials.password))
+    }
+}
+
+fn increment<K: std::hash::Hash + Eq>(counts: &mut BoundedCounters<K, Instant>, key: K, now: Instant) -> u32 {
+    let entry = counts.entry(key, now, |at| now.duration_since(at) > FORGET_AFTER);
+    (entry.count, entry.at) = (entry.count.saturating_add(1), now);
+    entry.count
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No panic can leave the counters inconsistent: every statement leaves them complete.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Permit of one delayed refusal; released on drop.
+#[derive(Debug)]
+pub struct TarpitPermit {
+    logins: Arc<LoginThrottle>,
+    address: IpAddr,
+}
+
+impl Drop for TarpitPermit {
+    fn drop(&mut self) {
+        let mut waiting = lock(&self.logins.tarpit);
+        waiting.all -= 1;
+        if let Some(held) = waiting.by_address.get_mut(&self.address) {
+            *held -= 1;
+            if *held == 0 {
+                waiting.by_address.remove(&self.address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn failures_slow_down_and_are_forgotten() {
+        let (logins, now, from) = (LoginThrottle::default(), Instant::now(), address("192.0.2.1"));
+        assert_eq!(logins.record_failure(from, 1, now), DELAY_FIRST);
+        assert_eq!(logins.record_failure(from, 2, now), DELAY_FIRST * 2);
+        // Failures of a credential count from every address.
+        assert_eq!(logins.record_failure(address("192.0.2.2"), 2, now), DELAY_FIRST * 2);
+        assert!((3..1_000).all(|n| logins.record_failure(from, n, now) <= DELAY_MAX));
+        let later = now + FORGET_AFTER + Duration::from_secs(1);
+        assert_eq!(logins.record_failure(from, 1, later), DELAY_FIRST);
+    }
+
+    #[test]
+    fn an_address_is_known_for_a_week_after_a_login() {
+        let (logins, now, from) = (LoginThrottle::default(), Instant::now(), address("192.0.2.1"));
+        let account = |n: u8| Some(AccountId::from_bytes([n; 16]));
+        assert!(logins.known_holder(from, now).is_none());
+        logins.record_success(from, account(1), now);
+        logins.record_success(from, account(2), now);
+        assert_eq!(logins.known_holder(from, now + LAST_LOGIN_TTL), account(2).map(QuotaHolder::Account));
+        assert!(logins.known_holder(address("192.0.2.2"), now).is_none());
+        assert!(logins.known_holder(from, now + LAST_LOGIN_TTL + Duration::from_secs(1)).is_none());
+    }
+
+    #[test]
+    fn an_account_that_comes_from_everywhere_leaves_the_addresses_of_others_known() {
+        let (logins, now, from) = (LoginThrottle::default(), Instant::now(), address("192.0.2.1"));
+        let account = |n: u8| Some(AccountId::from_bytes([n; 16]));
+        logins.record_success(from, account(1), now);
+        for n in 0..(2 * TRACKED_MAX as u32) {
+            let moment = now + Duration::from_millis(n.into());
+            logins.record_success(IpAddr::V4((0x0A00_0000 + n).into()), account(2), moment);
+        }
+        assert_eq!(logins.known_holder(from, now), account(1).map(QuotaHolder::Account));
+        assert!(lock(&logins.last_logins).len() <= 1 + ADDRESSES_PER_ACCOUNT_MAX);
+    }
+
+    #[test]
+    fn refusals_that_wait_have_a_number() {
+        let logins = Arc::new(LoginThrottle::default());
+        let wait = |from: &str| logins.acquire_tarpit(address(from));
+        let one: Vec<_> = std::iter::from_fn(|| wait("192.0.2.1")).collect();
+        assert_eq!(one.len(), TARPIT_PER_ADDRESS_MAX);
+        let others: Vec<_> =
+            (0..2_000).map_while(|n: u32| logins.acquire_tarpit(IpAddr::V4((0x0A00_0000 + n).into()))).collect();
+        assert_eq!(others.len(), TARPIT_MAX - TARPIT_PER_ADDRESS_MAX);
+        assert!(wait("192.0.2.2").is_none());
+        drop((one, others));
+        assert!(wait("192.0.2.2").is_some() && lock(&logins.tarpit).by_address.is_empty());
+    }
+
+    #[test]
+    fn an_attack_from_everywhere_neither_fills_memory_nor_empties_it() {
+        let (logins, now) = (LoginThrottle::default(), Instant::now());
+        let moment = |n: u32| now + Duration::from_millis(n.into());
+        let guesser = address("192.0.2.1");
+        for n in 0..(2 * TRACKED_MAX as u32) {
+            let _ = logins.record_failure(IpAddr::V4(n.into()), u64::from(n), moment(n));
+            // The guesser continues: its counter is not evicted by the others.
+            if n % 1_000 == 0 {
+                let _ = logins.record_failure(guesser, u64::MAX, moment(n));
+            }
+        }
+        assert!(lock(&logins.failures).by_address.len() <= TRACKED_MAX);
+        assert_eq!(logins.record_failure(guesser, 0, moment(2 * TRACKED_MAX as u32)), DELAY_MAX);
+    }
+}

@@ -1,0 +1,74 @@
+//! Limits unknown recipients per client address (per /64 for IPv6) over all its sessions, in bounded memory. Counters
+//! expire after an hour.
+
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use mail::cidr::client_prefix;
+
+use crate::bounded_counters::BoundedCounters;
+
+const FORGET_AFTER: SignedDuration = SignedDuration::from_hours(1);
+/// Addresses with a counter.
+const ADDRESSES_MAX: usize = 16_384;
+
+#[derive(Debug)]
+pub(super) struct UnknownRecipientLimiter {
+    /// At this count MAIL from the address is refused until the hour ends.
+    max: u32,
+    /// Each with the time of its first unknown recipient.
+    counts: Mutex<BoundedCounters<IpAddr, Timestamp>>,
+}
+
+impl UnknownRecipientLimiter {
+    pub(super) fn new(max: u32) -> Self {
+        Self { max, counts: Mutex::new(BoundedCounters::new(ADDRESSES_MAX)) }
+    }
+
+    pub(super) fn record(&self, peer: IpAddr, now: Timestamp) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = counts.entry(client_prefix(peer), now, |since| is_expired(since, now));
+        entry.count = entry.count.saturating_add(1);
+    }
+
+    /// Returns whether the address has reached the limit.
+    pub(super) fn is_over_limit(&self, peer: IpAddr, now: Timestamp) -> bool {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.get(&client_prefix(peer), |since| is_expired(since, now)).is_some_and(|entry| entry.count >= self.max)
+    }
+}
+
+fn is_expired(since: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(since) > FORGET_AFTER
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_heard_again_after_an_hour() {
+        let (strangers, now) = (UnknownRecipientLimiter::new(100), Timestamp::UNIX_EPOCH);
+        let peer = "192.0.2.1".parse().unwrap();
+        for _ in 0..100 {
+            assert!(!strangers.is_over_limit(peer, now));
+            strangers.record(peer, now);
+        }
+        assert!(strangers.is_over_limit(peer, now));
+        assert!(!strangers.is_over_limit("192.0.2.2".parse().unwrap(), now));
+        let later = now + FORGET_AFTER + SignedDuration::from_secs(1);
+        assert!(!strangers.is_over_limit(peer, later));
+        strangers.record(peer, later);
+        assert!(!strangers.is_over_limit(peer, later));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let (strangers, now) = (UnknownRecipientLimiter::new(100), Timestamp::UNIX_EPOCH);
+        for n in 0..(ADDRESSES_MAX as u32 + 10) {
+            strangers.record(IpAddr::V4(n.into()), now);
+        }
+        assert!(strangers.counts.lock().unwrap().len() <= ADDRESSES_MAX);
+    }
+}

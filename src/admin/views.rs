@@ -1,0 +1,312 @@
+//! JSON views of accounts, domains, tasks, destinations, attempts and traces for the admin socket.
+
+use ::queue::domains::DomainWithSetup;
+use ::queue::holds::HeldMail;
+use ::queue::pacing::Backoff;
+use ::queue::provisioning::ProvisionedAccount;
+use ::queue::queue_admin::{EmailTrace, TopDestination};
+use ::queue::ready_queue::{BackoffState, SiteStanding};
+use ::queue::worker::Worker;
+use jiff::Timestamp;
+use mail::account::Account;
+use mail::attempt::Attempt;
+use mail::destination::{Destination, DestinationOverrides, RouteOverride};
+use mail::domain::{DomainState, SendingDomain};
+use mail::domain_setup::{RecordStatus, ServiceHosts};
+use mail::event::{Event, EventKind};
+use mail::recipient::Recipient;
+use mail::task::Task;
+use serde_json::{Value, json};
+
+use super::email_state::EmailState;
+
+pub(super) fn account_view(account: &Account) -> Value {
+    json!({
+        "id": account.id,
+        "email": account.email,
+        "plan": account.plan,
+        "production": account.production,
+        "payment_method": account.payment_method,
+        "suspended": account.suspended,
+        "created_at": account.created_at,
+    })
+}
+
+pub(super) fn provisioned_account_view(provisioned: &ProvisionedAccount, username: &str) -> Value {
+    json!({
+        "account": account_view(&provisioned.account),
+        "api_key": {"secret": provisioned.api_key.expose()},
+        "smtp_credential": {"username": username, "password": provisioned.smtp_password.expose()},
+    })
+}
+
+pub(super) fn domain_view(known: &DomainWithSetup, facts: &ServiceHosts) -> Value {
+    let (domain, setup) = (&known.domain, &known.setup);
+    let records = facts.required_records(domain).into_iter().map(|record| {
+        let mut view = json!(record);
+        let finding = setup.finding(&record);
+        view["status"] = json!(finding.map_or(RecordStatus::Pending, |finding| finding.status));
+        view["error"] = json!(finding.and_then(|finding| finding.error.as_deref()));
+        view
+    });
+    json!({
+        "id": domain.id,
+        "account": domain.account,
+        "name": domain.name,
+        "status": domain_status(domain.state),
+        "open_tracking": domain.delivery.open_tracking,
+        "click_tracking": domain.delivery.click_tracking,
+        "tls_mode": domain.delivery.tls_mode,
+        "tracking_host": domain.delivery.tracking_host,
+        "dkim": {"selector": domain.dkim.selector, "ed25519_published": domain.dkim.ed25519_published},
+        "records": records.collect::<Vec<_>>(),
+        "degraded_since": setup.degraded_since,
+        "last_checked_at": setup.last_checked_at,
+        "created_at": domain.created_at,
+        "verified_at": domain.verified_at,
+    })
+}
+
+pub(super) fn domain_in_list(domain: &SendingDomain) -> Value {
+    json!({
+        "id": domain.id,
+        "name": domain.name,
+        "account": domain.account,
+        "status": domain_status(domain.state),
+        "inbound": domain.inbound_enabled,
+        "created_at": domain.created_at,
+        "verified_at": domain.verified_at,
+    })
+}
+
+fn domain_status(state: DomainState) -> &'static str {
+    match state {
+        DomainState::Verified => "verified",
+        DomainState::Unverified => "unverified",
+    }
+}
+
+pub(super) fn held_mail_view(waiting: HeldMail) -> Value {
+    json!({"recipients": waiting.recipients, "oldest": waiting.oldest})
+}
+
+pub(super) fn task_view(task: &Task, worker: &Worker) -> Value {
+    json!({
+        "email": task.id.email,
+        "recipient": task.address,
+        "account": task.account,
+        "class": task.class,
+        "due": task.due,
+        "attempts": task.attempts,
+        "expires_at": task.expires_at,
+        "size_bytes": task.size_bytes,
+        "held": task.held,
+        "held_by": blocked_by(task, worker),
+        "way": task.way.as_ref().map(route_text),
+    })
+}
+
+/// Returns what holds a task, with the word that a trace uses; none if it is not held.
+fn blocked_by(task: &Task, worker: &Worker) -> Option<&'static str> {
+    if task.held {
+        Some("operator")
+    } else if worker.is_account_held(task.account) {
+        Some("account_suspended")
+    } else {
+        worker.queue_hold().map(|_| "queue_held")
+    }
+}
+
+pub(super) fn ready_queue_view(site: &SiteStanding) -> Value {
+    json!({
+        "name": site.name,
+        "pool": site.pool,
+        "ready": site.ready,
+        "connections": site.open,
+        "connections_max": site.connections_max,
+        "slowed": site.slowed(),
+        "last_error": site.last_error,
+        "messages_per_second": site.messages_per_second,
+        "dead_until": site.dead_until,
+        "resting": site.resting.as_ref().map(backoff_view),
+        "rate_until": site.rate_until,
+        "warm_up_until": site.warm_up.map(|(until, _)| until),
+        "parked_queues": site.parked,
+    })
+}
+
+fn backoff_view(resting: &BackoffState) -> Value {
+    let action = match resting.kind {
+        Backoff::Exponential => "back-off",
+        Backoff::Fixed(_) => "pause",
+    };
+    json!({"action": action, "until": resting.until, "because": resting.reason})
+}
+
+fn route_text(way: &RouteOverride) -> String {
+    match way {
+        RouteOverride::MailHosts => "mx".to_owned(),
+        RouteOverride::Smarthost(name) => format!("smarthost {name}"),
+    }
+}
+
+/// Formats an age in its two largest units.
+pub(super) fn age_text(then: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(then).as_secs().max(0);
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, minutes) => format!("{minutes}m{:02}s", seconds % 60),
+        (0, hours, minutes) => format!("{hours}h{minutes:02}m"),
+        (days, hours, _) => format!("{days}d{hours:02}h"),
+    }
+}
+
+pub(super) fn top_destination_view(destination: &TopDestination, now: Timestamp) -> Value {
+    json!({
+        "name": destination.name,
+        "tasks": destination.tasks,
+        "held": destination.held,
+        "oldest": destination.oldest,
+        "oldest_age": age_text(destination.oldest, now),
+        "next_due": destination.next_due,
+        "connections": destination.connections,
+        "limit": destination.limit.word(),
+        "until": destination.until,
+        "last_reply": destination.last_reply,
+        "slowed": destination.slowed,
+    })
+}
+
+pub(super) fn destination_view(destination: &Destination, overrides: &DestinationOverrides, now: Timestamp) -> Value {
+    let (to, mail_host) = match destination {
+        Destination::Domain(name) => (Some(name), None),
+        Destination::MailHost(name) => (None, Some(name)),
+    };
+    let suspension = overrides.suspension.as_ref().filter(|suspension| suspension.is_active(now));
+    json!({
+        "to": to,
+        "mail_host": mail_host,
+        "suspended": suspension.map(|s| json!({"since": s.since, "until": s.until, "because": s.because})),
+        "connections_max": overrides.pace.connections_max,
+        "messages_per_second": overrides.pace.messages_per_second,
+        "way": overrides.way.as_ref().map(route_text),
+    })
+}
+
+fn recipient_view(recipient: &Recipient) -> Value {
+    json!({
+        "index": recipient.index,
+        "email": recipient.address,
+        "status": recipient.state,
+        "attempts": recipient.attempts,
+        "last_response": recipient.last_response.as_ref().map(ToString::to_string),
+        "error": recipient.error,
+        "mx_host": recipient.mx_host,
+        "next_attempt_at": recipient.next_attempt_at,
+    })
+}
+
+fn attempt_view(attempt: &Attempt) -> Value {
+    json!({
+        "recipient": attempt.recipient,
+        "n": attempt.number,
+        "created_at": attempt.created_at,
+        "duration_ms": attempt.duration_ms,
+        "phase": attempt.phase,
+        "mx_host": attempt.mx_host,
+        "ip": attempt.ip,
+        "source": attempt.source,
+        "tls": attempt.tls,
+        "response": attempt.reply.as_ref().map(ToString::to_string),
+        "error": attempt.error,
+        "transcript": attempt.transcript,
+        "next_attempt_at": attempt.next_attempt_at,
+    })
+}
+
+/// A recipient domain's TLS sessions of one day by policy, and the state of its report.
+pub(super) fn tls_day_view(found: &store::tls_daily_stats::StoredTlsStats) -> Value {
+    json!({
+        "day": found.day.to_string(),
+        "domain": found.domain,
+        "policies": found.stands.counts.policies,
+        "dropped": found.stands.counts.dropped,
+        "report": found.stands.book,
+    })
+}
+
+/// Event types are those of webhooks; `means` explains that `email.sent` means accepted.
+fn event(event: &Event) -> Value {
+    let means = (event.kind == EventKind::Sent).then_some("accepted into the queue");
+    json!({
+        "type": event.kind,
+        "means": means,
+        "recipient": event.recipient,
+        "at": event.created_at,
+        "detail": event.detail,
+    })
+}
+
+pub(super) fn trace_view(trace: &EmailTrace) -> Value {
+    let email = &trace.email.email;
+    let events: Vec<Value> = trace.events.iter().map(event).collect();
+    let waiting: Vec<Value> = trace
+        .waits
+        .iter()
+        .map(|waiting| {
+            json!({
+                "recipient": waiting.recipient,
+                "for": waiting.cause.to_string(),
+                "cause": waiting.cause.word(),
+                "destination": waiting.destination,
+                "place": waiting.position,
+                "until": waiting.until,
+                "destination_error": waiting.destination_error,
+            })
+        })
+        .collect();
+    json!({
+        "id": email.id,
+        "account": email.account,
+        "door": email.door,
+        "from": email.from.to_string(),
+        "subject": email.facts.subject,
+        "size_bytes": email.size_bytes,
+        "created_at": email.created_at,
+        "status": EmailState::of(&trace.email.recipients),
+        "recipients": trace.email.recipients.iter().map(recipient_view).collect::<Vec<_>>(),
+        "events": events,
+        "attempts": trace.attempts.iter().map(attempt_view).collect::<Vec<_>>(),
+        "waiting": waiting,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mail::recipient::{DsnOptions, RecipientKind, RecipientState};
+
+    #[test]
+    fn an_email_without_attempts_is_queued() {
+        let recipient = |state, attempts| Recipient {
+            index: 0,
+            address: "a@example.net".parse().unwrap(),
+            kind: RecipientKind::To,
+            state,
+            attempts,
+            last_response: None,
+            error: None,
+            mx_host: None,
+            last_event: (EventKind::Sent, Timestamp::UNIX_EPOCH),
+            delivered_at: None,
+            bounced_at: None,
+            complained_at: None,
+            next_attempt_at: None,
+            notify: DsnOptions::default(),
+        };
+        assert_eq!(EmailState::of(&[recipient(RecipientState::Queued, 0)]), EmailState::Queued);
+        assert_eq!(EmailState::of(&[recipient(RecipientState::Deferred, 1)]), EmailState::Deferred);
+        assert_eq!(EmailState::of(&[recipient(RecipientState::Delivered, 1)]), EmailState::Delivered);
+    }
+}

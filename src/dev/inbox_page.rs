@@ -1,0 +1,242 @@
+//! The web inbox on the API's port: the page at `/`, and its requests below `/inbox`.
+//!
+//! ```text
+//! GET /                                     the page
+//! GET /inbox/messages[?search=&since=]      {version, total, messages}; only {version} if `since` is the version
+//! DELETE /inbox/messages                    removes all messages
+//! GET, DELETE /inbox/messages/{id}          one message with headers, text and attachments
+//! GET /inbox/messages/{id}/raw              message/rfc822
+//! GET /inbox/messages/{id}/html[?remote=1]  its HTML without scripts; remote content only if requested
+//! GET /inbox/messages/{id}/attachments/{n}  the n-th attachment, from 0
+//! GET /inbox/dkim-records                   [{name, value}] of the local domains
+//! ```
+//!
+//! Requests must name this machine in `Host` (`localhost`, a loopback address). Otherwise a web site could read the
+//! mail by DNS rebinding.
+
+use std::net::IpAddr;
+use std::sync::{Arc, PoisonError};
+
+use api::serve::static_pages::{AnsweredRequest, Overlay, Policy, StaticPage};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use http::header::HOST;
+use http::uri::Authority;
+use http::{HeaderMap, Method, StatusCode, Uri};
+use mail::received::ParsedReceivedEmail;
+use serde_json::{Value, json};
+
+use super::capture::DkimRecords;
+use super::inbox::{self, DevInbox, Entry};
+use super::terminal::Terminal;
+
+const HTML: &str = "text/html; charset=utf-8";
+const JSON: &str = "application/json";
+/// The page: one file without other resources.
+const PAGE: &str = include_str!("inbox.html");
+/// Path of the page's requests.
+pub const PATH: &str = "/inbox";
+
+/// Serves the inbox, and prints a line on the terminal for each request to the API.
+#[derive(Debug)]
+pub struct InboxPages {
+    pub inbox: Arc<DevInbox>,
+    /// DKIM records of the local domains.
+    pub records: DkimRecords,
+    pub terminal: Terminal,
+}
+
+impl Overlay for InboxPages {
+    fn has(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        let path = uri.path();
+        let below = path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        (path == "/" || below) && is_local(headers)
+    }
+
+    fn page(&self, method: &Method, uri: &Uri) -> StaticPage {
+        let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
+        let made = match (method.as_str(), parts.as_slice()) {
+            ("GET", [] | ["inbox"]) => Ok(StaticPage::new(HTML, PAGE)),
+            ("GET", ["inbox", "messages"]) => Ok(self.list(uri)),
+            ("DELETE", ["inbox", "messages"]) => self.inbox.clear().map(|()| done()),
+            ("GET", ["inbox", "dkim-records"]) => Ok(self.dkim_records()),
+            ("GET" | "DELETE", ["inbox", "messages", id, rest @ ..]) => match id.parse() {
+                Ok(id) => self.message(method, id, (rest, uri)),
+                Err(_) => Ok(missing()),
+            },
+            _ => Ok(missing()),
+        };
+        made.unwrap_or_else(|error| {
+            StaticPage::error(StatusCode::INTERNAL_SERVER_ERROR, format!("Cannot access the inbox's files: {error}\n"))
+        })
+    }
+
+    fn answered(&self, answered: &AnsweredRequest) {
+        self.terminal.request(answered);
+    }
+}
+
+impl InboxPages {
+    fn list(&self, uri: &Uri) -> StaticPage {
+        let version = self.inbox.version().to_string();
+        if query(uri, "since").as_deref() == Some(&version) {
+            return StaticPage::new(JSON, json!({"version": version}).to_string());
+        }
+        let messages = self.inbox.list(&query(uri, "search").unwrap_or_default());
+        let messages: Vec<Value> = messages.iter().map(message_summary).collect();
+        let total = self.inbox.count();
+        StaticPage::new(JSON, json!({"version": version, "total": total, "messages": messages}).to_string())
+    }
+
+    fn dkim_records(&self) -> StaticPage {
+        let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
+        let records = records.iter().map(|(name, value)| json!({"name": name, "value": value}));
+        StaticPage::new(JSON, Value::Array(records.collect()).to_string())
+    }
+
+    fn message(&self, method: &Method, id: u64, (rest, uri): (&[&str], &Uri)) -> std::io::Result<StaticPage> {
+        if *method == Method::DELETE {
+            let removed = rest.is_empty() && self.inbox.remove(id)?;
+            return Ok(if removed { done() } else { missing() });
+        }
+        let Some((entry, raw)) = self.inbox.get(id)? else { return Ok(missing()) };
+        Ok(match rest {
+            [] => StaticPage::new(JSON, message_detail(&entry, &inbox::read(&raw)).to_string()),
+            ["raw"] => StaticPage::untrusted("message/rfc822", raw),
+            ["html"] => {
+                let remote = query(uri, "remote").is_some();
+                let policy = if remote { Policy::ForeignRemote } else { Policy::Foreign };
+                StaticPage { policy, ..StaticPage::untrusted(HTML, shown_html(inbox::read(&raw))) }
+            }
+            ["attachments", place] => attachment(&raw, place).unwrap_or_else(missing),
+            _ => missing(),
+        })
+    }
+}
+
+/// Returns whether `Host` names this machine.
+fn is_local(headers: &HeaderMap) -> bool {
+    let named = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+    named.is_some_and(|named| {
+        let host = named.host().trim_start_matches('[').trim_end_matches(']');
+        host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback())
+    })
+}
+
+/// Returns a parameter of the query.
+fn query(uri: &Uri, name: &str) -> Option<String> {
+    let pairs = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    pairs.into_iter().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+fn done() -> StaticPage {
+    StaticPage::new(JSON, json!({"ok": true}).to_string())
+}
+
+fn missing() -> StaticPage {
+    StaticPage::error(StatusCode::NOT_FOUND, "No such page or message\n")
+}
+
+fn message_summary(entry: &Entry) -> Value {
+    json!({
+        "id": entry.id,
+        "source": entry.source,
+        "from": entry.from,
+        "envelope_from": entry.envelope_from,
+        "to": entry.to,
+        "subject": entry.subject,
+        "preview": entry.preview,
+        "received_at": entry.received_at,
+        "size": entry.size,
+        "tls": entry.tls,
+        "attachment_count": entry.attachment_count,
+        "dkim": entry.dkim,
+    })
+}
+
+fn message_detail(entry: &Entry, reading: &ParsedReceivedEmail) -> Value {
+    let headers = reading.headers.iter().map(|(name, value)| json!({"name": name, "value": value}));
+    let attachments = reading.attachments.iter().map(|attachment| {
+        json!({
+            "filename": attachment.file.filename,
+            "content_type": attachment.file.content_type,
+            "size": attachment.file.size_bytes,
+            "disposition": attachment.disposition,
+        })
+    });
+    let more = json!({
+        "headers": headers.collect::<Vec<_>>(),
+        "text": reading.text,
+        "html": reading.html,
+        "has_html": reading.html.is_some(),
+        "attachments": attachments.collect::<Vec<_>>(),
+    });
+    let mut shown = message_summary(entry);
+    if let (Value::Object(shown), Value::Object(more)) = (&mut shown, more) {
+        shown.extend(more);
+    }
+    shown
+}
+
+/// Prepares HTML for display: replaces `cid:` URLs (RFC 2392) with inline images, opens links in a new window.
+fn shown_html(reading: ParsedReceivedEmail) -> String {
+    let mut html = reading.html.unwrap_or_default();
+    for attachment in &reading.attachments {
+        let Some(id) = attachment.content_id.as_deref().filter(|id| !id.is_empty()) else { continue };
+        let name = format!("cid:{id}");
+        if attachment.file.content_type.starts_with("image/") && html.contains(&name) {
+            let data = BASE64_STANDARD.encode(&attachment.data);
+            html = html.replace(&name, &format!("data:{};base64,{data}", attachment.file.content_type));
+        }
+    }
+    html.insert_str(head_at(&html), "<base target=\"_blank\">");
+    html
+}
+
+/// Position in an HTML document where `<base>` is inserted. Text before the document type would change the rendering.
+fn head_at(html: &str) -> usize {
+    let lower = html.to_ascii_lowercase();
+    let behind = |tag: &str| {
+        let at = lower.find(tag)?;
+        let rest = lower.get(at + tag.len()..)?;
+        // `<header>` is another tag.
+        rest.starts_with(|next: char| next == '>' || next.is_ascii_whitespace()).then_some(())?;
+        Some(at + tag.len() + rest.find('>')? + 1)
+    };
+    behind("<head").or_else(|| behind("<html")).or_else(|| behind("<!doctype")).unwrap_or(0)
+}
+
+fn attachment(raw: &Bytes, place: &str) -> Option<StaticPage> {
+    let attachment = ParsedReceivedEmail::parse_attachment(raw, place.parse().ok()?)?;
+    let page = StaticPage::untrusted(attachment.file.content_type, attachment.data);
+    Some(StaticPage { file_name: Some(attachment.file.filename), ..page })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_local_host_names_reach_the_inbox() {
+        let host = |host: &str| is_local(&[(HOST, host.parse().unwrap())].into_iter().collect());
+        for local in ["localhost:8025", "127.0.0.1:8025", "[::1]:8025", "LOCALHOST", "127.0.0.1"] {
+            assert!(host(local), "{local}");
+        }
+        for other in ["evil.example:8025", "localhost.evil.example", "192.0.2.1", "mta-sts.example.com", ""] {
+            assert!(!host(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_base_element_is_inserted_in_the_head() {
+        for (html, at) in [
+            ("<!DOCTYPE html><html lang=en><HEAD class=x><title>", 43),
+            ("<html><header>", 6),
+            ("<!doctype html>\n<p>", 15),
+            ("<p>x", 0),
+        ] {
+            assert_eq!(head_at(html), at, "{html}");
+        }
+    }
+}

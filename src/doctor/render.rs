@@ -1,0 +1,136 @@
+//! Output of findings: marks and colours on a terminal, words in a pipe, or one JSON value.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::finding::{CheckStatus, DoctorFinding};
+
+/// Width at which text is wrapped; lines to copy are never wrapped.
+const COLUMNS: usize = 100;
+const NAME_COLUMNS: usize = 13;
+
+/// Style of the status at the beginning of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputStyle {
+    /// `✓ ! ✗ -`, coloured.
+    Coloured,
+    /// `✓ ! ✗ -`.
+    Plain,
+    /// `ok`, `warning`, `failed`, `skipped`.
+    Words,
+}
+
+impl OutputStyle {
+    fn mark(self, status: CheckStatus) -> String {
+        let (mark, colour) = match status {
+            CheckStatus::Ok => ("✓", 32),
+            CheckStatus::Warning => ("!", 33),
+            CheckStatus::Failed => ("✗", 31),
+            CheckStatus::Skipped => ("-", 2),
+        };
+        match self {
+            Self::Coloured => format!("\x1b[{colour}m{mark}\x1b[0m"),
+            Self::Plain => mark.to_owned(),
+            Self::Words => format!("{status:<8}"),
+        }
+    }
+
+    fn indent(self) -> usize {
+        NAME_COLUMNS + 1 + if self == Self::Words { 9 } else { 2 }
+    }
+}
+
+/// Formats a finding: a line with a status for each observation, then the fix.
+#[must_use]
+pub fn render_finding(found: &DoctorFinding, marks: OutputStyle) -> String {
+    let (indent, mut out) = (marks.indent(), String::new());
+    // Writing to a String does not fail.
+    for (index, (status, text)) in found.notes.iter().enumerate() {
+        let name = if index == 0 { found.name } else { "" };
+        let _ = write!(out, "{} {name:<NAME_COLUMNS$} ", marks.mark(*status));
+        for (index, line) in text.lines().flat_map(|line| wrap_text(line, COLUMNS.saturating_sub(indent))).enumerate() {
+            let _ = if index == 0 { writeln!(out, "{line}") } else { writeln!(out, "{:indent$}{line}", "") };
+        }
+    }
+    for (index, line) in found.fix.iter().flat_map(|fix| fix.lines()).enumerate() {
+        let label = if index == 0 { "fix:" } else { "" };
+        let _ = writeln!(out, "{:indent$}{label:<4} {line}", "");
+    }
+    out
+}
+
+/// Wraps text at word boundaries.
+fn wrap_text(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// Counts findings by status.
+#[must_use]
+pub fn render_summary(findings: &[DoctorFinding]) -> String {
+    let count = |status| findings.iter().filter(|found| found.status == status).count();
+    let warnings = count(CheckStatus::Warning);
+    format!(
+        "{} failed, {warnings} {}, {} ok, {} skipped",
+        count(CheckStatus::Failed),
+        if warnings == 1 { "warning" } else { "warnings" },
+        count(CheckStatus::Ok),
+        count(CheckStatus::Skipped)
+    )
+}
+
+/// All findings as one JSON value.
+#[must_use]
+pub fn to_json(findings: &[DoctorFinding]) -> Value {
+    json!({ "checks": findings })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Observations;
+    use super::*;
+
+    fn found() -> DoctorFinding {
+        let mut notes = Observations::default();
+        let fix = "one line to copy, however long it is, stays one line: it is for the clipboard, not for the eye\ntwo";
+        notes.fail(format!("203.0.113.5 has no name{}", " and so on".repeat(12)), fix);
+        notes.good("203.0.113.6 has one");
+        notes.into_finding("ptr")
+    }
+
+    #[test]
+    fn prose_is_wrapped_and_fixes_are_not() {
+        let shown = render_finding(&found(), OutputStyle::Words);
+        let lines: Vec<_> = shown.lines().collect();
+        assert!(lines[0].starts_with("failed   ptr           203.0.113.5 has no name and so on"), "{shown}");
+        assert!(
+            lines[1].starts_with("                       and so on") || lines[1].trim_start().starts_with("so on"),
+            "{shown}"
+        );
+        assert!(lines.contains(&"ok                     203.0.113.6 has one"), "{shown}");
+        assert_eq!(lines.last().unwrap().trim_start(), "two");
+        assert!(shown.contains(
+            "fix: one line to copy, however long it is, stays one line: it is for the clipboard, not for the eye\n"
+        ));
+        assert!(lines.iter().take(2).all(|line| line.len() <= COLUMNS));
+        assert!(render_finding(&found(), OutputStyle::Coloured).starts_with("\x1b[31m✗\x1b[0m ptr"));
+    }
+
+    #[test]
+    fn findings_are_one_json_value() {
+        let value = to_json(&[found()]);
+        assert_eq!(value["checks"][0]["status"], "failed");
+        assert_eq!(value["checks"][0]["name"], "ptr");
+        assert_eq!(render_summary(&[found()]), "1 failed, 0 warnings, 0 ok, 0 skipped");
+    }
+}

@@ -1,0 +1,68 @@
+//! Limit guards: the latest link and the latest lead of each partner, one row each. Every commit that adds one rewrites
+//! it.
+//!
+//! The count itself is taken where links and leads are listed. The caller reads the guard before it counts and writes
+//! it with the insert. Of two concurrent inserts one conflicts and counts again, so the limit cannot be exceeded.
+
+use mail::id::{AccountId, PartnerId, PartnerLinkId, ReferralId};
+
+use crate::engine::{Batch, Key, ReadError, Store, Value};
+use crate::key::{Space, key};
+
+/// The limit that a guard protects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum GuardedLimit {
+    Links = 1,
+    Leads = 2,
+}
+
+/// A guard row as it was read.
+#[derive(Debug, Clone)]
+pub struct LimitGuard {
+    at: Key,
+    seen: Option<Value>,
+}
+
+impl LimitGuard {
+    /// Reads the guard of the partner's links.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn for_links(store: &Store, partner_key: (AccountId, PartnerId)) -> Result<Self, ReadError> {
+        Self::read(store, partner_key, GuardedLimit::Links).await
+    }
+
+    /// Reads the guard of the partner's leads.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn for_leads(store: &Store, partner_key: (AccountId, PartnerId)) -> Result<Self, ReadError> {
+        Self::read(store, partner_key, GuardedLimit::Leads).await
+    }
+
+    async fn read(
+        store: &Store,
+        (account, partner): (AccountId, PartnerId),
+        limit: GuardedLimit,
+    ) -> Result<Self, ReadError> {
+        let at = key(Space::PartnerLimitGuard).account(account).id(partner.to_bytes()).u8(limit as u8).build();
+        let seen = store.get(&at).await?;
+        Ok(Self { at, seen })
+    }
+
+    /// Sets the latest link. The commit conflicts if another link was added since the guard was read.
+    pub fn put_link(&self, batch: &mut Batch, link: PartnerLinkId) {
+        self.put(batch, &link.to_string());
+    }
+
+    /// Sets the latest lead. The commit conflicts if another lead was added since the guard was read.
+    pub fn put_lead(&self, batch: &mut Batch, lead: ReferralId) {
+        self.put(batch, &lead.to_string());
+    }
+
+    fn put(&self, batch: &mut Batch, id: &str) {
+        batch.check(self.at.clone(), self.seen.clone());
+        batch.put(self.at.clone(), id.as_bytes().to_vec());
+    }
+}

@@ -1,0 +1,134 @@
+//! Self-referral guard: browsers (cookie `stx_vid`) and networks from which partners used the portal. A visitor who
+//! follows a partner's link from one of them may be the partner.
+//!
+//! ```text
+//! OwnVisitor · account · 1 · visitor · partner   ─►  time last seen
+//! OwnVisitor · account · 2 · network · partner   ─►  time last seen
+//! ```
+//!
+//! The portal writes both at each sign-in and refreshes the time. Rows that were not seen for [`BROWSER_RETENTION`] are
+//! deleted.
+
+use std::net::IpAddr;
+
+use jiff::{SignedDuration, Timestamp};
+use mail::cidr::client_prefix;
+use mail::id::{AccountId, PartnerId};
+
+use crate::codec;
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyBuilder, Space, key, successor};
+
+/// How long before or after a partner's visit a network counts as the partner's own.
+pub const NETWORK_WINDOW: SignedDuration = SignedDuration::from_hours(24);
+/// How long a browser counts as the partner's own; equals the lifetime of its cookie.
+pub const BROWSER_RETENTION: SignedDuration = SignedDuration::from_hours(396 * 24);
+
+fn visitor_prefix(account: AccountId, visitor: &str) -> KeyBuilder {
+    key(Space::SelfReferralGuard).account(account).u8(1).text(visitor)
+}
+
+fn network_prefix(account: AccountId, from: IpAddr) -> KeyBuilder {
+    key(Space::SelfReferralGuard).account(account).u8(2).text(&client_prefix(from).to_string())
+}
+
+/// Records the browser and the network of a partner's sign-in to the portal.
+pub fn record_portal_visit(
+    batch: &mut Batch,
+    (account, partner): (AccountId, PartnerId),
+    (visitor, from): (Option<&str>, Option<IpAddr>),
+    now: Timestamp,
+) {
+    let seen = now.as_second().to_string().into_bytes();
+    let visitor = visitor.filter(|visitor| mail::product_event::site_visit::is_visitor_id(visitor));
+    let keys = [visitor.map(|id| visitor_prefix(account, id)), from.map(|from| network_prefix(account, from))];
+    for at in keys.into_iter().flatten() {
+        batch.put(at.id(partner.to_bytes()).build(), seen.clone());
+    }
+}
+
+/// Returns whether a browser is the partner's own.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn is_own_browser(
+    store: &Store,
+    (account, partner): (AccountId, PartnerId),
+    visitor: &str,
+) -> Result<bool, ReadError> {
+    let at = visitor_prefix(account, visitor).id(partner.to_bytes()).build();
+    Ok(store.get(&at).await?.is_some())
+}
+
+/// Returns whether a partner was seen in a network within [`NETWORK_WINDOW`] of a time.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn was_on_network(
+    store: &Store,
+    (account, partner): (AccountId, PartnerId),
+    from: IpAddr,
+    at: Timestamp,
+) -> Result<bool, ReadError> {
+    let row = store.get(&network_prefix(account, from).id(partner.to_bytes()).build()).await?;
+    let seen = row.map(|row| decode_seen_at(&row)).transpose()?;
+    Ok(seen.is_some_and(|seen| at.duration_since(seen).abs() < NETWORK_WINDOW))
+}
+
+fn decode_seen_at(row: &Value) -> Result<Timestamp, ReadError> {
+    let second = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
+    let seen = second.and_then(|second| Timestamp::from_second(second).ok());
+    seen.ok_or_else(|| codec::damaged("an invalid time in a self-referral guard"))
+}
+
+/// Deletes rows that were last seen before `before`, scanning at most `limit` rows from a key on. Returns the key to
+/// continue from if rows may remain. The commit conflicts if one of the rows is refreshed concurrently.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn purge_before(
+    store: &Store,
+    batch: &mut Batch,
+    (account, from): (AccountId, Option<Key>),
+    before: Timestamp,
+    limit: usize,
+) -> Result<Option<Key>, ReadError> {
+    let whole = key(Space::SelfReferralGuard).account(account).range();
+    let rows = store.scan(from.unwrap_or(whole.start)..whole.end, ScanOrder::Ascending, limit).await?;
+    let next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| successor(at));
+    for (at, row) in rows {
+        if decode_seen_at(&row)? < before {
+            batch.check(at.clone(), Some(row));
+            batch.delete(at);
+        }
+    }
+    Ok(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn browsers_count_for_their_retention_and_networks_for_a_day() {
+        let (store, now) = (Store::memory(), Timestamp::from_second(1_700_000_000).unwrap());
+        let (account, ada, bob) = (AccountId::new(now, 1), PartnerId::new(now, 1), PartnerId::new(now, 2));
+        let (home, hours) = ("2001:db8::1".parse().unwrap(), SignedDuration::from_hours);
+        let mut batch = Batch::progress();
+        record_portal_visit(&mut batch, (account, ada), (Some("0123456789"), Some(home)), now);
+        record_portal_visit(&mut batch, (account, ada), (Some("short"), None), now);
+        store.commit(batch).await.unwrap();
+        assert!(is_own_browser(&store, (account, ada), "0123456789").await.unwrap());
+        assert!(!is_own_browser(&store, (account, bob), "0123456789").await.unwrap());
+        assert!(!is_own_browser(&store, (account, ada), "short").await.unwrap());
+        let neighbour = "2001:db8::2".parse().unwrap();
+        for (at, is) in [(now, true), (now + hours(23), true), (now - hours(23), true), (now + hours(24), false)] {
+            assert_eq!(was_on_network(&store, (account, ada), neighbour, at).await.unwrap(), is, "{at}");
+        }
+        assert!(!was_on_network(&store, (account, bob), home, now).await.unwrap());
+        let mut batch = Batch::progress();
+        let next = purge_before(&store, &mut batch, (account, None), now + hours(1), 9).await.unwrap();
+        store.commit(batch).await.unwrap();
+        assert!(next.is_none() && !is_own_browser(&store, (account, ada), "0123456789").await.unwrap());
+    }
+}

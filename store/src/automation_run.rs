@@ -1,0 +1,296 @@
+//! Automation runs: one row each, with index entries that change in the same commits.
+//!
+//! ```text
+//! AutomationRun       · account · automation · run  ─►  the run
+//! AutomationRunSealed · account · automation · run  ─►  its sealed data, while it is active
+//! AutomationRunIndex, AutomationRunWait, AutomationDue  ─►  see [`by`], [`wait`], [`due`], [`counts`]
+//! ```
+//!
+//! Every change checks the row as it was read: of two concurrent changes one conflicts, so each step is recorded
+//! exactly once.
+
+pub mod counts;
+pub mod due_work;
+pub mod run_indexes;
+pub mod wait;
+
+use jiff::Timestamp;
+use mail::automation::run::{AutomationRun, CancelSource, CompletionReason, RunStatus, RunWait, StepState};
+use mail::id::{AccountId, AutomationId, RunId};
+use serde::{Deserialize, Serialize};
+
+use crate::codec::{self, stored};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyReader, Space, key};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "AutomationRun")]
+struct RunRow {
+    id: RunId,
+    account: AccountId,
+    automation: AutomationId,
+    automation_name: String,
+    version: u32,
+    partition: u16,
+    status: RunStatus,
+    source: String,
+    event_name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    email: Option<String>,
+    index: usize,
+    steps: Vec<StepState>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    waiting: Option<RunWait>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    due: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    held: bool,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    tries: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trying_since: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cancelled_by: Option<CancelSource>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ended_by: Option<CompletionReason>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    lineage: Vec<AutomationId>,
+    created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    completed_at: Option<Timestamp>,
+}
+stored!(AutomationRun as RunRow);
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// Account, automation and run.
+pub type RunKey = (AccountId, AutomationId, RunId);
+
+/// A run with the row it was read from, which updates check.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredRun {
+    pub run: AutomationRun,
+    row: Value,
+}
+
+/// The key parts of a run.
+#[must_use]
+pub fn run_key(run: &AutomationRun) -> RunKey {
+    (run.account, run.automation, run.id)
+}
+
+fn key_of((account, automation, run): RunKey) -> Key {
+    key(Space::AutomationRun).account(account).id(automation.to_bytes()).id(run.to_bytes()).build()
+}
+
+fn sealed_key((account, automation, run): RunKey) -> Key {
+    key(Space::AutomationRunSealed).account(account).id(automation.to_bytes()).id(run.to_bytes()).build()
+}
+
+/// Writes a new run and its sealed data.
+pub fn create(batch: &mut Batch, run: &AutomationRun, sealed: Vec<u8>) {
+    batch.put_fresh(key_of(run_key(run)), codec::encode(run));
+    batch.put_fresh(sealed_key(run_key(run)), sealed);
+    run_indexes::create(batch, run);
+    counts::record_change(batch, run, (None, run.status));
+    if let Some(at) = run.due {
+        due_work::put_step(batch, run, at);
+    }
+}
+
+/// Updates a run and its index entries. The commit conflicts if the row has changed since it was read. The sealed data
+/// is deleted when the run ends.
+pub fn update(batch: &mut Batch, before: &StoredRun, after: &AutomationRun) {
+    let was = &before.run;
+    batch.check(key_of(run_key(was)), Some(before.row.clone()));
+    batch.put(key_of(run_key(after)), codec::encode(after));
+    run_indexes::update(batch, was, after);
+    if was.status != after.status {
+        counts::record_change(batch, was, (Some(was.status), after.status));
+    }
+    if was.due != after.due {
+        if let Some(at) = was.due {
+            due_work::remove_step(batch, was, at);
+        }
+        if let Some(at) = after.due {
+            due_work::put_step(batch, after, at);
+        }
+    }
+    if was.waiting != after.waiting {
+        wait::update(batch, was, after);
+    }
+    if !after.status.is_active() {
+        batch.delete(sealed_key(run_key(after)));
+    }
+}
+
+/// Replaces a run's sealed data.
+pub fn put_sealed(batch: &mut Batch, about: RunKey, sealed: Vec<u8>) {
+    batch.put(sealed_key(about), sealed);
+}
+
+/// Returns whether the conflicting key is a run, or an answer sent by one.
+#[must_use]
+pub fn caused_conflict(conflict: &Key) -> bool {
+    conflict.first() == Some(&(Space::AutomationRun as u8)) || run_indexes::is_answer_conflict(conflict)
+}
+
+/// Reads a run.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(store: &Store, about: RunKey) -> Result<Option<StoredRun>, ReadError> {
+    store.get(&key_of(about)).await?.map(decode_stored).transpose()
+}
+
+fn decode_stored(row: Value) -> Result<StoredRun, ReadError> {
+    Ok(StoredRun { run: codec::decode(&row)?, row })
+}
+
+/// Reads a run and its sealed data from one snapshot.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get_with_sealed(store: &Store, about: RunKey) -> Result<Option<(StoredRun, Option<Value>)>, ReadError> {
+    let mut rows = store.get_many(&[key_of(about), sealed_key(about)]).await?;
+    let sealed = rows.pop().flatten();
+    rows.pop().flatten().map(|row| Ok((decode_stored(row)?, sealed))).transpose()
+}
+
+/// Reads several runs with their sealed data, in the order of `runs`; missing ones are left out.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get_each(store: &Store, runs: &[RunKey]) -> Result<Vec<(StoredRun, Option<Value>)>, ReadError> {
+    let keys: Vec<Key> = runs.iter().flat_map(|about| [key_of(*about), sealed_key(*about)]).collect();
+    let rows = store.get_many(&keys).await?;
+    let pairs = rows.chunks(2).filter_map(|pair| Some((pair.first()?.clone()?, pair.get(1).cloned().flatten())));
+    pairs.map(|(row, sealed)| Ok((decode_stored(row)?, sealed))).collect()
+}
+
+/// Lists the runs of an automation after one of them, oldest first, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list_oldest(
+    store: &Store,
+    (account, automation): (AccountId, AutomationId),
+    after: Option<RunId>,
+    limit: usize,
+) -> Result<Vec<StoredRun>, ReadError> {
+    let mut range = key(Space::AutomationRun).account(account).id(automation.to_bytes()).range();
+    if let Some(after) = after {
+        range.start = crate::key::successor(&key_of((account, automation, after)));
+    }
+    store.scan(range, ScanOrder::Ascending, limit).await?.into_iter().map(|(_, row)| decode_stored(row)).collect()
+}
+
+/// Deletes a run and its index entries. The automation's counts do not change.
+pub fn delete(batch: &mut Batch, found: &StoredRun) {
+    let run = &found.run;
+    batch.check(key_of(run_key(run)), Some(found.row.clone()));
+    batch.delete(key_of(run_key(run)));
+    batch.delete(sealed_key(run_key(run)));
+    run_indexes::delete(batch, run);
+    if let Some(at) = run.due {
+        due_work::remove_step(batch, run, at);
+    }
+    wait::delete(batch, run);
+}
+
+/// Filter of a list of runs; all conditions must match.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Any of these; all statuses if empty.
+    pub statuses: Vec<RunStatus>,
+    /// The person's id in the product.
+    pub user_id: Option<String>,
+    /// The person's email address.
+    pub email: Option<String>,
+}
+
+impl RunFilter {
+    fn passes(&self, run: &AutomationRun) -> bool {
+        let same = |wanted: &Option<String>, key: fn(&str) -> _, has: &Option<String>| {
+            wanted.as_deref().is_none_or(|wanted| has.as_deref().map(key) == Some(key(wanted)))
+        };
+        (self.statuses.is_empty() || self.statuses.contains(&run.status))
+            && same(&self.user_id, mail::automation::person_key::user_key, &run.user_id)
+            && same(&self.email, mail::automation::person_key::email_key, &run.email)
+    }
+}
+
+/// Maximum number of rows that one call of [`list`] scans.
+const LOOKED_AT_MAX: usize = 2_000;
+/// Rows per read.
+const SCAN_ROWS: usize = 100;
+
+/// Lists the runs of an automation before one, newest first, that match; also returns the cursor of the next page.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    automation: (AccountId, AutomationId),
+    filter: &RunFilter,
+    (before, limit): (Option<RunId>, usize),
+) -> Result<(Vec<AutomationRun>, Option<RunId>), ReadError> {
+    let (mut before, mut runs, mut last) = (before, Vec::new(), None);
+    for _ in 0..LOOKED_AT_MAX / SCAN_ROWS {
+        let ids = run_indexes::list_ids(store, automation, filter, (before, SCAN_ROWS)).await?;
+        let abouts: Vec<RunKey> = ids.iter().map(|id| (automation.0, automation.1, *id)).collect();
+        let keys: Vec<Key> = abouts.iter().map(|about| key_of(*about)).collect();
+        for row in store.get_many(&keys).await?.into_iter().flatten() {
+            let run: AutomationRun = codec::decode(&row)?;
+            if !filter.passes(&run) {
+                continue;
+            }
+            if runs.len() == limit {
+                return Ok((runs, last));
+            }
+            last = Some(run.id);
+            runs.push(run);
+        }
+        before = ids.last().copied();
+        if ids.len() < SCAN_ROWS {
+            return Ok((runs, None));
+        }
+        if runs.len() < limit {
+            last = before;
+        }
+    }
+    Ok((runs, last))
+}
+
+/// Lists the ids of an automation's runs before one, newest first.
+async fn list_ids(
+    store: &Store,
+    (account, automation): (AccountId, AutomationId),
+    (before, limit): (Option<RunId>, usize),
+) -> Result<Vec<RunId>, ReadError> {
+    let mut range = key(Space::AutomationRun).account(account).id(automation.to_bytes()).range();
+    if let Some(before) = before {
+        range.end = key_of((account, automation, before));
+    }
+    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
+    rows.iter().map(|(at, _)| read_key(at)).collect()
+}
+
+fn read_key(at: &Key) -> Result<RunId, ReadError> {
+    let mut reader = KeyReader::new(Space::AutomationRun, at).map_err(codec::damaged)?;
+    reader.account().map_err(codec::damaged)?;
+    reader.id().map_err(codec::damaged)?;
+    reader.id().map(RunId::from_bytes).map_err(codec::damaged)
+}
+
+#[cfg(test)]
+mod tests;

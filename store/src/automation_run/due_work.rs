@@ -1,0 +1,192 @@
+//! Due work of automations by partition and due time: steps of runs, and jobs.
+//!
+//! ```text
+//! AutomationDue · partition · due · kind · account · automation · id  ─►  (empty), or the job
+//! ```
+
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+use mail::automation::job::{AutomationJob, AutomationJobKind};
+use mail::automation::run::AutomationRun;
+use mail::id::{AccountId, AutomationId, EventId, RunId};
+use serde::{Deserialize, Serialize};
+
+use super::RunKey;
+use crate::codec::{self, stored};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyDecodeError, KeyReader, Space, key};
+
+const STEP: u8 = 0;
+const JOB: u8 = 1;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "AutomationJob")]
+struct AutomationJobRow {
+    id: EventId,
+    account: AccountId,
+    partition: u16,
+    due: Timestamp,
+    work: AutomationJobKind,
+}
+stored!(AutomationJob as AutomationJobRow);
+
+fn step_key(run: &AutomationRun, at: Timestamp) -> Key {
+    key(Space::AutomationDue)
+        .u16(run.partition)
+        .time(at)
+        .u8(STEP)
+        .account(run.account)
+        .id(run.automation.to_bytes())
+        .id(run.id.to_bytes())
+        .build()
+}
+
+fn job_key(job: &AutomationJob) -> Key {
+    key(Space::AutomationDue)
+        .u16(job.partition)
+        .time(job.due)
+        .u8(JOB)
+        .account(job.account)
+        .id([0; 16])
+        .id(job.id.to_bytes())
+        .build()
+}
+
+pub(super) fn put_step(batch: &mut Batch, run: &AutomationRun, at: Timestamp) {
+    batch.put(step_key(run, at), Value::new());
+}
+
+pub(super) fn remove_step(batch: &mut Batch, run: &AutomationRun, at: Timestamp) {
+    batch.delete(step_key(run, at));
+}
+
+pub fn put_job(batch: &mut Batch, job: &AutomationJob) {
+    batch.put(job_key(job), codec::encode(job));
+}
+
+/// A job with the row it was read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredJob {
+    pub job: AutomationJob,
+    row: Value,
+}
+
+/// Deletes a job, or replaces it if there is more to do. The commit conflicts if the job has changed since it was read.
+pub fn replace_job(batch: &mut Batch, before: &StoredJob, after: Option<&AutomationJob>) {
+    let at = job_key(&before.job);
+    batch.check(at.clone(), Some(before.row.clone()));
+    batch.delete(at);
+    if let Some(after) = after {
+        put_job(batch, after);
+    }
+}
+
+/// An item of due work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DueWork {
+    /// A run whose next step is due.
+    Step(RunKey),
+    Job(Box<StoredJob>),
+    /// A row that cannot be decoded.
+    Damaged(Key),
+}
+
+/// Due work of a partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DueWorkBatch {
+    /// Due times and items, ordered by time.
+    pub due: Vec<(Timestamp, DueWork)>,
+    /// True if there may be more due items.
+    pub more: bool,
+    /// The next due time in the future, if known.
+    pub later: Option<Timestamp>,
+}
+
+/// Lists the due work of a partition, longest due first, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list_due(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<DueWorkBatch, ReadError> {
+    Ok(scan_due(store, partition, now, limit).await?.0)
+}
+
+/// Like [`list_due`], and returns the last key scanned.
+async fn scan_due(
+    store: &Store,
+    partition: u16,
+    now: Timestamp,
+    limit: usize,
+) -> Result<(DueWorkBatch, Option<Key>), ReadError> {
+    let range = key(Space::AutomationDue).u16(partition).range();
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
+    let last = rows.last().map(|(at, _)| at.clone());
+    let mut first = DueWorkBatch { more: rows.len() == limit, ..DueWorkBatch::default() };
+    for (at, value) in rows {
+        match read(&at, &value) {
+            Ok((due, _)) if due > now => {
+                return Ok((DueWorkBatch { later: Some(due), more: false, ..first }, last));
+            }
+            Ok(due) => first.due.push(due),
+            Err(_) => first.due.push((now, DueWork::Damaged(at))),
+        }
+    }
+    Ok((first, last))
+}
+
+/// Lists the due work of a partition: up to `limit` items that are due longest, and if there are more, up to `limit`
+/// items that became due last, oldest first.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list_oldest_and_newest_due(
+    store: &Store,
+    partition: u16,
+    now: Timestamp,
+    limit: usize,
+) -> Result<DueWorkBatch, ReadError> {
+    let (mut first, last) = scan_due(store, partition, now, limit).await?;
+    // The end of everything that is due now, of either kind.
+    let end = key(Space::AutomationDue).u16(partition).time(now).u8(u8::MAX).build();
+    let start = last.filter(|_| first.more).map(|last| crate::key::successor(&last));
+    let Some(start) = start.filter(|start| *start < end) else { return Ok(first) };
+    let mut last = store.scan(start..end, ScanOrder::Descending, limit).await?;
+    last.reverse();
+    for (at, value) in last {
+        first.due.push(read(&at, &value).unwrap_or((now, DueWork::Damaged(at))));
+    }
+    Ok(first)
+}
+
+/// The partitions in which a batch adds due work.
+#[must_use]
+pub fn partitions_of(batch: &Batch) -> HashSet<u16> {
+    let brought = batch.rows.iter().filter(|row| row.value.is_some());
+    brought.filter_map(|row| KeyReader::new(Space::AutomationDue, &row.key).ok()?.u16().ok()).collect()
+}
+
+/// Deletes a row that cannot be decoded.
+pub fn remove_damaged(batch: &mut Batch, at: Key) {
+    batch.delete(at);
+}
+
+/// Deletes the due key of a run that is not due at that time.
+pub fn remove_stale_step(batch: &mut Batch, partition: u16, at: Timestamp, (account, automation, run): RunKey) {
+    let stale = key(Space::AutomationDue).u16(partition).time(at).u8(STEP);
+    batch.delete(stale.account(account).id(automation.to_bytes()).id(run.to_bytes()).build());
+}
+
+fn read(at: &Key, value: &Value) -> Result<(Timestamp, DueWork), ReadError> {
+    let parts = |at: &Key| -> Result<_, KeyDecodeError> {
+        let mut reader = KeyReader::new(Space::AutomationDue, at)?;
+        reader.u16()?;
+        let (due, kind, account) = (reader.time()?, reader.u8()?, reader.account()?);
+        let automation = AutomationId::from_bytes(reader.id()?);
+        Ok((due, kind, (account, automation, RunId::from_bytes(reader.id()?))))
+    };
+    let (due, kind, about) = parts(at).map_err(codec::damaged)?;
+    match kind {
+        STEP => Ok((due, DueWork::Step(about))),
+        _ => Ok((due, DueWork::Job(Box::new(StoredJob { job: codec::decode(value)?, row: value.clone() })))),
+    }
+}

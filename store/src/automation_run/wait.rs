@@ -1,0 +1,69 @@
+//! Runs that wait for an event: one key for each identity of the person that the event must concern.
+//!
+//! ```text
+//! RunWait · account · event · person · automation · run  ─►  (empty)
+//! ```
+
+use mail::automation::person_key::PersonKey;
+use mail::automation::run::AutomationRun;
+use mail::id::{AccountId, AutomationId, RunId};
+
+use super::RunKey;
+use crate::codec;
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyReader, Space, key, successor};
+
+fn keys(run: &AutomationRun) -> impl Iterator<Item = Key> + '_ {
+    let waiting = run.waiting.iter().filter_map(|waiting| Some((waiting.event.as_deref()?, &waiting.persons)));
+    waiting.flat_map(move |(event, persons)| {
+        persons.iter().map(move |person| {
+            key(Space::AutomationRunWait)
+                .account(run.account)
+                .text(event)
+                .fixed(*person)
+                .id(run.automation.to_bytes())
+                .id(run.id.to_bytes())
+                .build()
+        })
+    })
+}
+
+pub(super) fn update(batch: &mut Batch, before: &AutomationRun, after: &AutomationRun) {
+    delete(batch, before);
+    for at in keys(after) {
+        batch.put(at, Value::new());
+    }
+}
+
+pub(super) fn delete(batch: &mut Batch, run: &AutomationRun) {
+    for at in keys(run) {
+        batch.delete(at);
+    }
+}
+
+/// Lists the runs that wait for an event about a person, after a key, at most `limit`, each with its key.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list_waiting_for(
+    store: &Store,
+    (account, event, person): (AccountId, &str, PersonKey),
+    behind: Option<&[u8]>,
+    limit: usize,
+) -> Result<Vec<(Key, RunKey)>, ReadError> {
+    let mut range = key(Space::AutomationRunWait).account(account).text(event).fixed(person).range();
+    if let Some(behind) = behind {
+        range.start = successor(behind).max(range.start);
+    }
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
+    let read = |at: Key| {
+        let mut reader = KeyReader::new(Space::AutomationRunWait, &at)?;
+        let (account, _event, _person) = (reader.account()?, reader.text()?, reader.id()?);
+        let automation = AutomationId::from_bytes(reader.id()?);
+        let run = RunId::from_bytes(reader.id()?);
+        Ok((at, (account, automation, run)))
+    };
+    rows.into_iter()
+        .map(|(at, _)| read(at).map_err(|error: crate::key::KeyDecodeError| codec::damaged(error)))
+        .collect()
+}

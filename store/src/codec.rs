@@ -1,0 +1,95 @@
+//! Row codec: the encoding of nouns as rows.
+//!
+//! A row is JSON, `[format version, {…}]`, so that an operator can read it with the engine's tools and every released
+//! version remains decodable. A noun's stored shape is a separate type beside the noun's functions. Serde's remote
+//! derive checks it against the domain type, so that the compiler reports any difference.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::engine::ReadError;
+
+/// Prefix with the current format version. A noun that changes reads its own older versions.
+const FORMAT: &[u8] = b"[1,";
+
+/// A noun with a stored shape. The methods are not generic over the format, so that each shape is compiled once in this
+/// crate, and not in every crate that reads the noun.
+pub(crate) trait RowCodec: Sized {
+    /// Appends the stored shape as JSON.
+    fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()>;
+    /// Parses the stored shape.
+    fn read(json: &[u8]) -> serde_json::Result<Self>;
+}
+
+/// Declares the type that is the stored shape of a noun: another one, or the noun itself.
+macro_rules! stored {
+    ($noun:ty) => {
+        $crate::codec::stored!($noun as $noun);
+    };
+    ($noun:ty as $row:ty) => {
+        impl $crate::codec::RowCodec for $noun {
+            fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+                <$row>::serialize(self, &mut serde_json::Serializer::new(out))
+            }
+            fn read(json: &[u8]) -> serde_json::Result<Self> {
+                let mut json = serde_json::Deserializer::from_slice(json);
+                let noun = <$row>::deserialize(&mut json)?;
+                json.end().map(|()| noun)
+            }
+        }
+    };
+}
+pub(crate) use stored;
+
+/// A value whose type is its own stored shape, for types that belong to other crates.
+pub(crate) struct SerdeRow<T>(pub(crate) T);
+
+impl<T: Serialize + DeserializeOwned> RowCodec for SerdeRow<T> {
+    fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        serde_json::to_writer(out, &self.0)
+    }
+    fn read(json: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(json).map(Self)
+    }
+}
+
+thread_local! {
+    /// Buffer in which rows are encoded before they are copied to bytes of exact length.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+/// Maximum capacity of the buffer that is retained after a row.
+const SCRATCH_BYTES_MAX: usize = 64 * 1024;
+
+/// Encodes a noun as a row.
+pub(crate) fn encode<T: RowCodec>(noun: &T) -> Bytes {
+    SCRATCH.with_borrow_mut(|out| {
+        out.clear();
+        out.extend_from_slice(FORMAT);
+        // Writing types that JSON can represent to memory does not fail.
+        let _ = noun.write(out);
+        out.push(b']');
+        let row = Bytes::copy_from_slice(out);
+        if out.capacity() > SCRATCH_BYTES_MAX {
+            *out = Vec::new();
+        }
+        row
+    })
+}
+
+/// Decodes a row.
+pub(crate) fn decode<T: RowCodec>(row: &[u8]) -> Result<T, ReadError> {
+    let inner = row
+        .strip_prefix(FORMAT)
+        .and_then(|rest| rest.strip_suffix(b"]"))
+        .ok_or_else(|| damaged("a row has an unknown format; run the newer version"))?;
+    T::read(inner).map_err(damaged)
+}
+
+/// The error for a row that cannot be decoded.
+pub(crate) fn damaged(what: impl std::fmt::Display) -> ReadError {
+    ReadError::Corrupt(Arc::from(what.to_string()))
+}

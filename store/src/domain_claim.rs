@@ -1,0 +1,109 @@
+//! Domain claims: one row each under the claimant's account, and a unique key by domain name and account while the
+//! claim is open.
+
+use jiff::Timestamp;
+use mail::address::DomainName;
+use mail::domain_claim::{ClaimBlocker, ClaimStatus, DomainClaim};
+use mail::id::{AccountId, ClaimId};
+use serde::{Deserialize, Serialize};
+
+use crate::codec::{self, stored};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::key::{Space, key};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "DomainClaim")]
+struct ClaimRow {
+    id: ClaimId,
+    account: AccountId,
+    name: DomainName,
+    status: ClaimStatus,
+    block: Option<ClaimBlocker>,
+    proven_at: Option<Timestamp>,
+    created_at: Timestamp,
+}
+stored!(DomainClaim as ClaimRow);
+
+fn key_of(account: AccountId, id: ClaimId) -> Key {
+    key(Space::DomainClaim).account(account).id(id.to_bytes()).build()
+}
+
+fn key_by_name(account: AccountId, name: &DomainName) -> Key {
+    key(Space::DomainClaimByName).text(name.as_str()).account(account).build()
+}
+
+/// Writes a new claim. The commit conflicts if the account has an open claim to the name.
+pub fn create(batch: &mut Batch, claim: &DomainClaim) {
+    let by_name = key_by_name(claim.account, &claim.name);
+    batch.check(by_name.clone(), None);
+    batch.put(by_name, row_key(claim));
+    batch.put(row_key(claim), codec::encode(claim));
+}
+
+fn row_key(claim: &DomainClaim) -> Key {
+    key_of(claim.account, claim.id)
+}
+
+/// Updates a claim that was read as `before`. The commit conflicts if the stored row has changed since.
+pub fn update(batch: &mut Batch, before: &DomainClaim, after: &DomainClaim) {
+    batch.check(row_key(before), Some(codec::encode(before)));
+    batch.put(row_key(after), codec::encode(after));
+    if !after.is_open() {
+        batch.delete(key_by_name(after.account, &after.name));
+    }
+}
+
+/// Reads a claim of an account.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(store: &Store, account: AccountId, id: ClaimId) -> Result<Option<DomainClaim>, ReadError> {
+    store.get(&key_of(account, id)).await?.map(|row| codec::decode(&row)).transpose()
+}
+
+/// Lists an account's claims before `before`, newest first, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    account: AccountId,
+    before: Option<ClaimId>,
+    limit: usize,
+) -> Result<Vec<DomainClaim>, ReadError> {
+    let mut range = key(Space::DomainClaim).account(account).range();
+    if let Some(before) = before {
+        range.end = key_of(account, before);
+    }
+    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
+    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+}
+
+/// Finds an account's open claim to a name.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn find_open(store: &Store, account: AccountId, name: &DomainName) -> Result<Option<DomainClaim>, ReadError> {
+    let Some(row_key) = store.get(&key_by_name(account, name)).await? else { return Ok(None) };
+    store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
+}
+
+/// Lists open claims by name, and returns the position of the next page.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list_open(
+    store: &Store,
+    after: Option<Key>,
+    limit: usize,
+) -> Result<(Vec<DomainClaim>, Option<Key>), ReadError> {
+    let mut range = key(Space::DomainClaimByName).range();
+    if let Some(after) = after {
+        range.start = crate::key::successor(&after);
+    }
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
+    let next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| at.clone());
+    let keys: Vec<Key> = rows.into_iter().map(|(_, row_key)| row_key).collect();
+    let claims = store.get_many(&keys).await?.into_iter().flatten();
+    Ok((claims.map(|row| codec::decode(&row)).collect::<Result<_, _>>()?, next))
+}

@@ -1,0 +1,142 @@
+//! Domain setups: verification state of a domain's DNS records. Separate from the domain's row, which is read for every
+//! email.
+//!
+//! ```text
+//! DomainSetup · account · domain                              ─►  the setup
+//! DomainSetupByTime · partition · due · account · domain      ─►  (empty)
+//! ```
+
+use jiff::Timestamp;
+use mail::domain::SendingDomain;
+use mail::domain_setup::{CheckedRecord, DomainSetup};
+use mail::id::{AccountId, DomainId};
+use serde::{Deserialize, Serialize};
+
+use crate::codec::{self, stored};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyDecodeError, KeyReader, Space, key};
+use crate::task::PARTITIONS;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "DomainSetup")]
+struct DomainSetupRow {
+    checked: Vec<CheckedRecord>,
+    last_checked_at: Option<Timestamp>,
+    degraded_since: Option<Timestamp>,
+    since: Timestamp,
+    due: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    vouched: bool,
+    keys_open: bool,
+}
+stored!(DomainSetup as DomainSetupRow);
+
+/// Account and domain.
+pub type DomainSetupKey = (AccountId, DomainId);
+
+/// The key of a domain's setup.
+#[must_use]
+pub fn setup_key(domain: &SendingDomain) -> DomainSetupKey {
+    (domain.account, domain.id)
+}
+
+fn key_of((account, domain): DomainSetupKey) -> Key {
+    key(Space::DomainSetup).account(account).id(domain.to_bytes()).build()
+}
+
+/// The partition in which a domain is checked, from the random end of its id.
+fn partition((_, domain): DomainSetupKey) -> u16 {
+    let bytes = domain.to_bytes();
+    u16::from_be_bytes([bytes[14], bytes[15]]) % PARTITIONS
+}
+
+fn by_time(about: DomainSetupKey, due: Timestamp) -> Key {
+    let (account, domain) = about;
+    let at = key(Space::DomainSetupByTime).u16(partition(about)).time(due);
+    at.account(account).id(domain.to_bytes()).build()
+}
+
+/// A setup with the row it was read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredDomainSetup {
+    pub setup: DomainSetup,
+    row: Value,
+}
+
+/// Writes the setup of a new domain.
+pub fn create(batch: &mut Batch, about: DomainSetupKey, setup: &DomainSetup) {
+    batch.put(key_of(about), codec::encode(setup));
+    if let Some(due) = setup.due {
+        batch.put(by_time(about, due), Value::new());
+    }
+}
+
+/// Updates a setup. The commit conflicts if the row has changed since it was read.
+pub fn update(batch: &mut Batch, about: DomainSetupKey, before: &StoredDomainSetup, after: &DomainSetup) {
+    batch.check(key_of(about), Some(before.row.clone()));
+    if let Some(due) = before.setup.due {
+        batch.delete(by_time(about, due));
+    }
+    create(batch, about, after);
+}
+
+/// Deletes the setup of a domain that is deleted. The commit conflicts if the row has changed since it was read.
+pub fn delete(batch: &mut Batch, about: DomainSetupKey, before: &StoredDomainSetup) {
+    batch.check(key_of(about), Some(before.row.clone()));
+    batch.delete(key_of(about));
+    if let Some(due) = before.setup.due {
+        batch.delete(by_time(about, due));
+    }
+}
+
+/// Reads the setup of a domain.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(store: &Store, about: DomainSetupKey) -> Result<Option<StoredDomainSetup>, ReadError> {
+    let row = store.get(&key_of(about)).await?;
+    row.map(|row| Ok(StoredDomainSetup { setup: codec::decode(&row)?, row })).transpose()
+}
+
+/// Reads the setups of several domains, in order.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get_many(
+    store: &Store,
+    about: impl Iterator<Item = DomainSetupKey>,
+) -> Result<Vec<Option<DomainSetup>>, ReadError> {
+    let keys: Vec<Key> = about.map(key_of).collect();
+    let rows = store.get_many(&keys).await?;
+    rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
+}
+
+/// Lists the domains of a partition that are due for a check, longest due first, at most `limit`. Also returns the next
+/// due time, if all due domains are listed.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list_due(
+    store: &Store,
+    partition: u16,
+    now: Timestamp,
+    limit: usize,
+) -> Result<(Vec<DomainSetupKey>, Option<Timestamp>), ReadError> {
+    let range = key(Space::DomainSetupByTime).u16(partition).range();
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
+    let mut due = Vec::new();
+    for (at, _) in &rows {
+        let (moment, about) = read_key(at).map_err(codec::damaged)?;
+        if moment > now {
+            return Ok((due, Some(moment)));
+        }
+        due.push(about);
+    }
+    Ok((due, None))
+}
+
+fn read_key(row_key: &[u8]) -> Result<(Timestamp, DomainSetupKey), KeyDecodeError> {
+    let mut parts = KeyReader::new(Space::DomainSetupByTime, row_key)?;
+    let _partition = parts.u16()?;
+    Ok((parts.time()?, (parts.account()?, DomainId::from_bytes(parts.id()?))))
+}

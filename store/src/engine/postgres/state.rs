@@ -1,0 +1,285 @@
+//! State shared by the engine and its connections: counters, availability of the database, and backoff.
+//!
+//! After a failed connection attempt the pause is [`PAUSE_MIN`]; it doubles with each failure up to [`PAUSE_MAX`]. The
+//! first successful commit wakes all other connections of this node, so none waits for the rest of its pause. A
+//! connection that was woken and fails again cannot be woken during the first [`PAUSE_MIN`], which doubles with each
+//! wake-up.
+//!
+//! Failing reads are logged as an outage, but do not close the intake.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use mail::outage::Outage;
+use tokio::time::Instant;
+
+use crate::engine::{Health, StoreState};
+
+/// Minimum pause between two connection attempts.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+/// Maximum pause.
+pub(crate) const PAUSE_MAX: Duration = Duration::from_millis(250);
+/// If another connection committed this recently, the database is available, and the failure is local to one
+/// connection.
+const LATELY: Duration = Duration::from_secs(1);
+
+/// Backoff after this many consecutive failures.
+pub(crate) fn pause_after(failures: u32) -> Duration {
+    let factor = 1_u32 << failures.saturating_sub(1).min(8);
+    PAUSE_MIN.saturating_mul(factor).min(PAUSE_MAX)
+}
+
+/// Consecutive failures of one group committer.
+#[derive(Debug)]
+pub(crate) struct Streak {
+    began: Instant,
+    failures: u32,
+    /// How often a recovery of the database cut a pause short.
+    woken: u32,
+}
+
+impl Streak {
+    /// State before the first attempt.
+    pub(crate) fn new() -> Self {
+        Self { began: Instant::now(), failures: 0, woken: 0 }
+    }
+
+    /// Waits after a failed attempt. A recovery of the database ends the wait early, but with each such wake-up a
+    /// longer minimum applies.
+    pub(crate) async fn pause(&mut self, shared: &DatabaseState) {
+        self.failures = self.failures.saturating_add(1);
+        let whole = pause_after(self.failures);
+        let least = if self.woken == 0 { Duration::ZERO } else { pause_after(self.woken).min(whole) };
+        let mut returns = shared.returns.subscribe();
+        tokio::time::sleep(least).await;
+        tokio::select! {
+            () = tokio::time::sleep(whole.saturating_sub(least)) => {}
+            // The sender lives as long as `shared`, so this returns no error.
+            _ = returns.changed() => self.woken = self.woken.saturating_add(1),
+        }
+    }
+}
+
+pub(crate) struct DatabaseState {
+    /// Number of recoveries of the database since the start.
+    returns: watch::Sender<u64>,
+    groups: AtomicU64,
+    commits: AtomicU64,
+    conflicts: AtomicU64,
+    state: Mutex<StoreState>,
+    outage: Mutex<Outage>,
+    /// True if reads have failed since the last one that succeeded.
+    reads_fail: AtomicBool,
+    committed_at: Mutex<Option<Instant>>,
+    began: Instant,
+    closing: AtomicBool,
+}
+
+impl Default for DatabaseState {
+    fn default() -> Self {
+        Self {
+            returns: watch::Sender::default(),
+            groups: AtomicU64::default(),
+            commits: AtomicU64::default(),
+            conflicts: AtomicU64::default(),
+            state: Mutex::default(),
+            outage: Mutex::new(Outage::after(1)),
+            reads_fail: AtomicBool::default(),
+            committed_at: Mutex::default(),
+            began: Instant::now(),
+            closing: AtomicBool::default(),
+        }
+    }
+}
+
+impl DatabaseState {
+    fn state(&self) -> MutexGuard<'_, StoreState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn outage(&self) -> MutexGuard<'_, Outage> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A random id for a writer.
+    pub(crate) fn random_id(&self) -> [u8; 16] {
+        let mut name = [0; 16];
+        // This cannot fail on a booted system. An id of zeros would only cause waits for another writer's marker.
+        let _ = aws_lc_rs::rand::fill(&mut name);
+        name
+    }
+
+    /// Number of recoveries of the database so far.
+    pub(crate) fn returns(&self) -> u64 {
+        *self.returns.borrow()
+    }
+
+    pub(crate) fn record_commits(&self, commits: usize, conflicts: usize) {
+        self.groups.fetch_add(1, Ordering::Relaxed);
+        self.commits.fetch_add(commits as u64, Ordering::Relaxed);
+        self.conflicts.fetch_add(conflicts as u64, Ordering::Relaxed);
+        *self.committed_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.mark_available();
+    }
+
+    /// A write succeeded: ends an outage.
+    pub(crate) fn mark_available(&self) {
+        let was_away = std::mem::take(&mut *self.state()) != StoreState::Healthy;
+        let reads_failed = self.reads_fail.load(Ordering::Relaxed) && self.reads_fail.swap(false, Ordering::Relaxed);
+        if was_away {
+            self.returns.send_modify(|count| *count += 1);
+        }
+        if was_away || reads_failed {
+            self.answered();
+        }
+    }
+
+    fn answered(&self) {
+        if let Some(ended) = self.outage().answered(self.began.elapsed()) {
+            tracing::info!(lasted_s = ended.lasts.as_secs(), "the database answers again");
+        }
+    }
+
+    /// Records the failed attempt of a group committer. Returns whether the database counts as unavailable; it does not
+    /// while other committers succeed.
+    pub(crate) fn mark_unavailable(&self, why: &Arc<str>, streak: &Streak) -> bool {
+        let committed_at = *self.committed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if committed_at.is_some_and(|at| at > streak.began && at.elapsed() < LATELY) {
+            tracing::debug!(%why, "a write connection failed; other connections commit");
+            return false;
+        }
+        self.nobody_writes(why);
+        true
+    }
+
+    fn nobody_writes(&self, why: &Arc<str>) {
+        *self.state() = StoreState::Away(Arc::clone(why));
+        if let Some(notice) = self.outage().failed(self.began.elapsed()) {
+            let since_s = notice.lasts.as_secs();
+            tracing::warn!(%why, since_s, "the database does not answer: refusing new mail");
+        }
+    }
+
+    /// Records that no read connection gets an answer.
+    pub(crate) fn read_failed(&self, why: &str) {
+        self.reads_fail.store(true, Ordering::Relaxed);
+        if let Some(notice) = self.outage().failed(self.began.elapsed()) {
+            tracing::warn!(%why, since_s = notice.lasts.as_secs(), "the database does not answer: reads fail");
+        }
+    }
+
+    /// Records a successful read.
+    pub(crate) fn was_read(&self) {
+        let failed = self.reads_fail.load(Ordering::Relaxed) && self.reads_fail.swap(false, Ordering::Relaxed);
+        if failed && *self.state() == StoreState::Healthy {
+            self.answered();
+        }
+    }
+
+    /// Returns whether there is an outage: no writes or no reads succeed.
+    pub(crate) fn has_outage(&self) -> bool {
+        self.reads_fail.load(Ordering::Relaxed) || matches!(*self.state(), StoreState::Away(_))
+    }
+
+    /// Records that a probe failed; repeats the log line when it is due.
+    pub(crate) fn is_still_away(&self, why: &str) {
+        let state = self.state().clone();
+        match state {
+            StoreState::Away(why) => self.nobody_writes(&why),
+            _ if self.reads_fail.load(Ordering::Relaxed) => self.read_failed(why),
+            _ => {}
+        }
+    }
+
+    /// Logs outages that ended before they were logged.
+    pub(crate) fn tell_missed(&self) {
+        if let Some(missed) = self.outage().missed(self.began.elapsed()) {
+            tracing::warn!(lasted_s = missed.lasts.as_secs(), "the database did not answer for a while");
+        }
+    }
+
+    pub(crate) fn mark_full(&self) {
+        let mut state = self.state();
+        if *state != StoreState::Full {
+            tracing::error!("the database's disk is full");
+        }
+        *state = StoreState::Full;
+    }
+
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        Health {
+            state: self.state().clone(),
+            groups: self.groups.load(Ordering::Relaxed),
+            commits: self.commits.load(Ordering::Relaxed),
+            conflicts: self.conflicts.load(Ordering::Relaxed),
+            ..Health::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backoff_grows_up_to_a_maximum() {
+        let pauses: Vec<u128> = (0..7).map(|failures| pause_after(failures).as_millis()).collect();
+        assert_eq!(pauses, [20, 20, 40, 80, 160, 250, 250]);
+        assert_eq!(pause_after(u32::MAX), PAUSE_MAX);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn recovery_wakes_the_others_less_each_time() {
+        let (shared, start) = (DatabaseState::default(), Instant::now());
+        let mut streak = Streak::new();
+        streak.failures = 5;
+        shared.mark_unavailable(&"gone".into(), &streak);
+        tokio::join!(streak.pause(&shared), async { shared.mark_available() });
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        // Its own attempts keep failing, although others commit.
+        let mut floors = Vec::new();
+        for _ in 0..6 {
+            let start = Instant::now();
+            shared.nobody_writes(&"gone".into());
+            tokio::join!(streak.pause(&shared), async { shared.mark_available() });
+            floors.push(start.elapsed().as_millis());
+        }
+        assert_eq!(floors, [20, 40, 80, 160, 250, 250]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_failing_connection_does_not_close_intake() {
+        let (shared, streak) = (DatabaseState::default(), Streak::new());
+        tokio::time::advance(Duration::from_millis(10)).await;
+        shared.record_commits(1, 0);
+        shared.mark_unavailable(&"refused".into(), &streak);
+        assert_eq!(shared.health().state, StoreState::Healthy);
+        tokio::time::advance(LATELY).await;
+        shared.mark_unavailable(&"refused".into(), &streak);
+        assert!(matches!(shared.health().state, StoreState::Away(_)));
+    }
+
+    #[tokio::test]
+    async fn failing_reads_are_an_outage_but_do_not_close_intake() {
+        let shared = DatabaseState::default();
+        shared.read_failed("refused");
+        assert!(shared.has_outage());
+        assert_eq!(shared.health().state, StoreState::Healthy);
+        shared.was_read();
+        assert!(!shared.has_outage());
+        shared.read_failed("refused");
+        shared.record_commits(1, 0);
+        assert!(!shared.has_outage());
+    }
+}

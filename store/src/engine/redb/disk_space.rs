@@ -1,0 +1,97 @@
+//! Disk space: when to refuse new mail, and the reserve that delivery uses meanwhile.
+//!
+//! The reserve is a preallocated file. The disk counts as full when a write fails for lack of space or when less than
+//! [`FREE_BYTES_MIN`] is free; intake is refused then. Delivery continues: it writes little log and, by deleting, frees
+//! whole segments. If it runs out of space too, the reserve is released, and the last few megabytes are left to
+//! checkpoints. When space is available again, first the reserve is allocated, then intake resumes.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::disk::Disk;
+
+pub(crate) const RESERVE_FILE: &str = "reserve";
+/// Free space below which the disk counts as full: a checkpoint and the next allocations of the log must fit.
+pub(crate) const FREE_BYTES_MIN: u64 = 8 << 20;
+/// Free space from which a full disk counts as available again (hysteresis).
+const FREE_BYTES_AGAIN: u64 = 16 << 20;
+
+/// Space management of one directory.
+#[derive(Debug)]
+pub(crate) struct DiskSpace {
+    directory: PathBuf,
+    disk: Disk,
+    reserve_bytes: u64,
+    is_held: Mutex<bool>,
+}
+
+impl DiskSpace {
+    /// Allocates the reserve, if there is enough space.
+    pub(crate) fn new(directory: &Path, disk: &Disk, reserve_bytes: u64) -> Self {
+        let space =
+            Self { directory: directory.to_owned(), disk: disk.clone(), reserve_bytes, is_held: Mutex::new(false) };
+        let path = directory.join(RESERVE_FILE);
+        let held = std::fs::metadata(&path).is_ok_and(|found| found.len() == reserve_bytes);
+        *space.reserve_held() = held;
+        if !held {
+            // Left by an interrupted attempt or another `reserve_bytes`.
+            drop(std::fs::remove_file(&path));
+            space.allocate_reserve();
+        }
+        space
+    }
+
+    fn reserve_held(&self) -> MutexGuard<'_, bool> {
+        self.is_held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// Free space; 0 if it cannot be determined.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.disk.free_bytes(&self.directory).unwrap_or(0)
+    }
+
+    /// Allocates the reserve if it is missing and there is enough space. Returns whether it exists now.
+    fn allocate_reserve(&self) -> bool {
+        let mut held = self.reserve_held();
+        if *held || self.reserve_bytes == 0 {
+            return true;
+        }
+        if self.free_bytes() < self.reserve_bytes.saturating_add(FREE_BYTES_MIN) {
+            return false;
+        }
+        let path = self.directory.join(RESERVE_FILE);
+        let made = self.disk.create(&path).and_then(|file| file.allocate(0, self.reserve_bytes));
+        if made.is_err() {
+            drop(std::fs::remove_file(&path));
+        }
+        *held = made.is_ok();
+        *held
+    }
+
+    /// Releases the reserve. Returns whether space was freed.
+    pub(crate) fn release_reserve(&self) -> bool {
+        let mut held = self.reserve_held();
+        if !*held {
+            return false;
+        }
+        *held = false;
+        let released = std::fs::remove_file(self.directory.join(RESERVE_FILE));
+        if let Err(error) = &released {
+            tracing::warn!(%error, "cannot release the disk reserve");
+        }
+        released.is_ok()
+    }
+
+    /// Returns whether the disk is full, with hysteresis depending on the previous result.
+    pub(crate) fn is_full(&self, was_full: bool) -> bool {
+        if was_full {
+            !self.allocate_reserve() || self.free_bytes() < FREE_BYTES_AGAIN
+        } else {
+            self.free_bytes() < FREE_BYTES_MIN
+        }
+    }
+}

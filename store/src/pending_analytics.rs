@@ -1,0 +1,122 @@
+//! Pending analytics: product events and visits that are not counted yet, one row each, written in the commit that
+//! accepts them.
+//!
+//! ```text
+//! PendingAnalytics · partition · id  ─►  an event's account, or a visit
+//! ```
+//!
+//! The partition's owner counts them and deletes the rows in one commit, so each is counted once, and accepting them
+//! writes no common row.
+
+use std::ops::RangeInclusive;
+
+use jiff::Timestamp;
+use mail::id::{AccountId, ProductEventId};
+use mail::product_event::signup_context::AdClickIds;
+use mail::product_event::site_visit::SiteVisit;
+use serde::{Deserialize, Serialize};
+
+use crate::codec::{self, stored};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::key::{KeyReader, Space, key, prefix_end};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "AdClickIds")]
+pub(crate) struct AdClickIdsRow {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gclid: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gbraid: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wbraid: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "SiteVisit")]
+struct SiteVisitRow {
+    visitor_id: String,
+    source: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    medium: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    campaign: Option<String>,
+    landing: String,
+    #[serde(with = "AdClickIdsRow")]
+    clicks: AdClickIds,
+    at: Timestamp,
+}
+
+/// An occurrence to count.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnalyticsEvent {
+    /// A product event, which has a row of its own.
+    Event(ProductEventId),
+    Visit(SiteVisit),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "AnalyticsEvent", rename_all = "snake_case")]
+enum AnalyticsEventRow {
+    Event(ProductEventId),
+    Visit(#[serde(with = "SiteVisitRow")] SiteVisit),
+}
+
+/// The stored row of an occurrence.
+pub(crate) struct AnalyticsEntry {
+    account: AccountId,
+    happened: AnalyticsEvent,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "AnalyticsEntry")]
+struct AnalyticsEntryRow {
+    account: AccountId,
+    #[serde(with = "AnalyticsEventRow")]
+    happened: AnalyticsEvent,
+}
+stored!(AnalyticsEntry as AnalyticsEntryRow);
+
+/// Writes an occurrence to be counted. `id` must be unique in the partition.
+pub fn enqueue(batch: &mut Batch, partition: u16, id: [u8; 16], (account, happened): (AccountId, AnalyticsEvent)) {
+    let row_key = key(Space::PendingAnalytics).u16(partition).id(id).build();
+    batch.put_fresh(row_key, codec::encode(&AnalyticsEntry { account, happened }));
+}
+
+/// An occurrence that is not counted yet.
+#[derive(Debug, Clone)]
+pub struct PendingAnalyticsEvent {
+    key: Key,
+    pub partition: u16,
+    pub account: AccountId,
+    pub happened: AnalyticsEvent,
+}
+
+impl PendingAnalyticsEvent {
+    /// Deletes the row of a counted occurrence.
+    pub fn remove(&self, batch: &mut Batch) {
+        batch.delete(self.key.clone());
+    }
+}
+
+/// Lists pending occurrences of these partitions, at most `limit`, each partition's oldest first.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    partitions: RangeInclusive<u16>,
+    limit: usize,
+) -> Result<Vec<PendingAnalyticsEvent>, ReadError> {
+    let start = key(Space::PendingAnalytics).u16(*partitions.start()).build();
+    let end = prefix_end(&key(Space::PendingAnalytics).u16(*partitions.end()).build());
+    let rows = store.scan(start..end, ScanOrder::Ascending, limit).await?;
+    let mut uncounted = Vec::with_capacity(rows.len());
+    for (row_key, row) in rows {
+        let partition = KeyReader::new(Space::PendingAnalytics, &row_key)
+            .and_then(|mut reader| reader.u16())
+            .map_err(codec::damaged)?;
+        let AnalyticsEntry { account, happened } = codec::decode(&row)?;
+        uncounted.push(PendingAnalyticsEvent { key: row_key, partition, account, happened });
+    }
+    Ok(uncounted)
+}

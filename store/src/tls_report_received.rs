@@ -1,0 +1,115 @@
+//! TLS reports received from others about our domains (RFC 8460): one row for each report and domain.
+//!
+//! ```text
+//! TlsReportReceived · day · domain · reporter · report id  ─►  the report
+//! ```
+
+use std::ops::Range;
+
+use jiff::Timestamp;
+use mail::address::DomainName;
+use mail::tls_report::{Day, ReceivedPolicyCounts, ReceivedTlsReport};
+use serde::{Deserialize, Serialize};
+
+use crate::codec::{self, stored};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::key::{KeyBuilder, KeyReader, Space, key};
+
+/// Maximum number of reports stored for a domain and day.
+const REPORTS_MAX: usize = 100;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ReceivedTlsReport")]
+struct TlsReportRow {
+    reporter: DomainName,
+    organization: String,
+    report_id: String,
+    begins_at: Timestamp,
+    ends_at: Timestamp,
+    policies: Vec<ReceivedPolicyCounts>,
+    received_at: Timestamp,
+}
+stored!(ReceivedTlsReport as TlsReportRow);
+
+fn day_prefix(day: Day, domain: &DomainName) -> KeyBuilder {
+    key(Space::TlsReportReceived).i64(day.0).text(domain.as_str())
+}
+
+/// Stores a report. Returns false if it is stored already or if the day has reached its maximum. The commit conflicts
+/// if the same report is stored concurrently.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn save(
+    store: &Store,
+    batch: &mut Batch,
+    domain: &DomainName,
+    heard: &ReceivedTlsReport,
+) -> Result<bool, ReadError> {
+    let rows = day_prefix(heard.day(), domain);
+    let at = rows.clone().text(heard.reporter.as_str()).text(&heard.report_id).build();
+    let existing = store.scan(rows.range(), ScanOrder::Ascending, REPORTS_MAX).await?;
+    if existing.len() >= REPORTS_MAX || existing.iter().any(|(known, _)| *known == at) {
+        return Ok(false);
+    }
+    batch.check(at.clone(), None).put(at, codec::encode(heard));
+    Ok(true)
+}
+
+/// Lists the reports of a range of days, inclusive, of one domain or of all, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    (first, last): (Day, Day),
+    domain: Option<&DomainName>,
+    limit: usize,
+) -> Result<Vec<(DomainName, ReceivedTlsReport)>, ReadError> {
+    let mut found = Vec::new();
+    let Some(domain) = domain else {
+        let start = key(Space::TlsReportReceived).i64(first.0).build();
+        let end = key(Space::TlsReportReceived).i64(last.0.saturating_add(1)).build();
+        scan_reports(store, start..end, limit, &mut found).await?;
+        return Ok(found);
+    };
+    for day in first.0..=last.0 {
+        let remaining = limit.saturating_sub(found.len());
+        scan_reports(store, day_prefix(Day(day), domain).range(), remaining, &mut found).await?;
+    }
+    Ok(found)
+}
+
+async fn scan_reports(
+    store: &Store,
+    range: Range<Key>,
+    limit: usize,
+    found: &mut Vec<(DomainName, ReceivedTlsReport)>,
+) -> Result<(), ReadError> {
+    for (at, row) in store.scan(range, ScanOrder::Ascending, limit).await? {
+        let mut reader = KeyReader::new(Space::TlsReportReceived, &at).map_err(codec::damaged)?;
+        let domain = reader.i64().and_then(|_| reader.text()).map_err(codec::damaged)?;
+        found.push((domain.parse().map_err(codec::damaged)?, codec::decode(&row)?));
+    }
+    Ok(())
+}
+
+/// Deletes days before a time, at most `limit` rows. Returns their number.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn purge_before(
+    store: &Store,
+    batch: &mut Batch,
+    before: Timestamp,
+    limit: usize,
+) -> Result<usize, ReadError> {
+    let all = key(Space::TlsReportReceived).range();
+    let old = all.start..key(Space::TlsReportReceived).i64(Day::containing(before).0).build();
+    let rows = store.scan(old, ScanOrder::Ascending, limit).await?;
+    let count = rows.len();
+    rows.into_iter().for_each(|(at, _)| {
+        batch.delete(at);
+    });
+    Ok(count)
+}

@@ -1,0 +1,420 @@
+//! Webhook deliveries: one row each under account and endpoint, one row for each attempt, and a due key while pending.
+//!
+//! ```text
+//! WebhookDelivery        · account · webhook · delivery           ─►  the delivery
+//! WebhookDeliveryAttempt · account · webhook · delivery · number  ─►  an attempt
+//! WebhookDeliveryDue     · partition · account · webhook · due · delivery  ─►  (empty)
+//! ```
+//!
+//! The commit that records an attempt checks and deletes the due key, so each attempt is recorded exactly once. A
+//! partition has one owner (see [`crate::task`]). The endpoints that have work in a partition are found one after
+//! another, with one read each.
+
+use std::ops::Range;
+
+use jiff::Timestamp;
+use mail::event::Subject;
+use mail::id::{AccountId, DeliveryId, EventId, WebhookId};
+use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
+use serde::{Deserialize, Serialize};
+
+use crate::codec::{self, stored};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyBuilder, KeyDecodeError, KeyReader, Space, key, prefix_end, successor};
+
+/// Maximum number of attempts stored for one delivery.
+pub const ATTEMPTS_MAX: usize = 100;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "WebhookDelivery")]
+struct DeliveryRow {
+    id: DeliveryId,
+    account: AccountId,
+    webhook: WebhookId,
+    event: EventId,
+    kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    subject: Option<Subject>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    body: Option<String>,
+    status: WebhookDeliveryStatus,
+    attempts: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    by_hand: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next_attempt_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    response_status: Option<u16>,
+    created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delivered_at: Option<Timestamp>,
+}
+stored!(WebhookDelivery as DeliveryRow);
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "WebhookDeliveryAttempt")]
+struct DeliveryAttemptRow {
+    number: u32,
+    at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    response_status: Option<u16>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    response_body: String,
+    duration_ms: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+stored!(WebhookDeliveryAttempt as DeliveryAttemptRow);
+
+/// The queue of an endpoint in a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EndpointQueueName {
+    pub partition: u16,
+    pub account: AccountId,
+    pub webhook: WebhookId,
+}
+
+/// The due entry of a pending delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueDelivery {
+    /// Partition and endpoint.
+    pub queue: EndpointQueueName,
+    pub at: Timestamp,
+    pub delivery: DeliveryId,
+}
+
+fn queue_prefix(line: EndpointQueueName) -> KeyBuilder {
+    key(Space::WebhookDeliveryDue).u16(line.partition).account(line.account).id(line.webhook.to_bytes())
+}
+
+impl DueDelivery {
+    fn key(&self) -> Key {
+        queue_prefix(self.queue).time(self.at).id(self.delivery.to_bytes()).build()
+    }
+
+    fn read(due_key: &[u8]) -> Result<Self, KeyDecodeError> {
+        let mut reader = KeyReader::new(Space::WebhookDeliveryDue, due_key)?;
+        let line = EndpointQueueName {
+            partition: reader.u16()?,
+            account: reader.account()?,
+            webhook: WebhookId::from_bytes(reader.id()?),
+        };
+        Ok(Self { queue: line, at: reader.time()?, delivery: DeliveryId::from_bytes(reader.id()?) })
+    }
+
+    /// Writes the due key.
+    pub fn put(&self, batch: &mut Batch) {
+        batch.put(self.key(), Value::new());
+    }
+
+    /// Deletes the due key after an attempt. The commit conflicts if the attempt was recorded before.
+    pub fn complete(&self, batch: &mut Batch) {
+        batch.check(self.key(), Some(Value::new()));
+        batch.delete(self.key());
+    }
+}
+
+fn endpoint_prefix(space: Space, account: AccountId, webhook: WebhookId) -> KeyBuilder {
+    key(space).account(account).id(webhook.to_bytes())
+}
+
+fn key_of(delivery: &WebhookDelivery) -> Key {
+    endpoint_prefix(Space::WebhookDelivery, delivery.account, delivery.webhook).id(delivery.id.to_bytes()).build()
+}
+
+/// Writes a new delivery with its due key.
+pub fn create(batch: &mut Batch, delivery: &WebhookDelivery, due: &DueDelivery) {
+    batch.put_fresh(key_of(delivery), codec::encode(delivery));
+    batch.put_fresh(due.key(), Value::new());
+}
+
+/// Writes the state of a delivery, unchecked. The caller must complete its due key in the same batch, or use
+/// [`update`].
+pub fn put(batch: &mut Batch, delivery: &WebhookDelivery) {
+    batch.put(key_of(delivery), codec::encode(delivery));
+}
+
+/// Updates a delivery that was read as `before`. The commit conflicts if the stored row has changed since.
+pub fn update(batch: &mut Batch, before: &WebhookDelivery, after: &WebhookDelivery) {
+    batch.check(key_of(before), Some(codec::encode(before)));
+    put(batch, after);
+}
+
+pub fn put_attempt(batch: &mut Batch, delivery: &WebhookDelivery, attempt: &WebhookDeliveryAttempt) {
+    let prefix = endpoint_prefix(Space::WebhookDeliveryAttempt, delivery.account, delivery.webhook);
+    batch.put(prefix.id(delivery.id.to_bytes()).u32(attempt.number).build(), codec::encode(attempt));
+}
+
+/// Reads a delivery.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(
+    store: &Store,
+    (account, webhook): (AccountId, WebhookId),
+    id: DeliveryId,
+) -> Result<Option<WebhookDelivery>, ReadError> {
+    let at = endpoint_prefix(Space::WebhookDelivery, account, webhook).id(id.to_bytes()).build();
+    store.get(&at).await?.map(|row| codec::decode(&row)).transpose()
+}
+
+/// Lists the attempts of a delivery, oldest first.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list_attempts(
+    store: &Store,
+    delivery: &WebhookDelivery,
+) -> Result<Vec<WebhookDeliveryAttempt>, ReadError> {
+    let prefix = endpoint_prefix(Space::WebhookDeliveryAttempt, delivery.account, delivery.webhook);
+    let range = prefix.id(delivery.id.to_bytes()).range();
+    let rows = store.scan(range, ScanOrder::Ascending, ATTEMPTS_MAX).await?;
+    rows.iter().map(|(_, row)| codec::decode(row)).collect()
+}
+
+/// Lists the deliveries of an endpoint's queue that are due until a time, longest due first, at most `limit`. A
+/// delivery that no longer exists is `None`. Also returns the next due time, if known.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list_due(
+    store: &Store,
+    line: EndpointQueueName,
+    until: Timestamp,
+    limit: usize,
+) -> Result<(Vec<(DueDelivery, Option<WebhookDelivery>)>, Option<Timestamp>), ReadError> {
+    let rows = store.scan(queue_prefix(line).range(), ScanOrder::Ascending, limit).await?;
+    let (mut due, mut next) = (Vec::with_capacity(rows.len()), None);
+    for (due_key, _) in &rows {
+        let one = DueDelivery::read(due_key).map_err(codec::damaged)?;
+        if one.at > until {
+            next = Some(one.at);
+            break;
+        }
+        due.push(one);
+    }
+    let prefix = endpoint_prefix(Space::WebhookDelivery, line.account, line.webhook);
+    let keys: Vec<Key> = due.iter().map(|one| prefix.clone().id(one.delivery.to_bytes()).build()).collect();
+    let found = store.get_many(&keys).await?;
+    let read = |row: Option<Value>| row.map(|row| codec::decode(&row)).transpose();
+    let due = due.into_iter().zip(found).map(|(due, row)| Ok((due, read(row)?)));
+    Ok((due.collect::<Result<_, ReadError>>()?, next))
+}
+
+/// Finds the first endpoint queue of a partition from a key on. Returns its name, its first due time, and the key from
+/// which to search for the next queue.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn next_endpoint_queue(
+    store: &Store,
+    partition: u16,
+    from: Option<Key>,
+) -> Result<Option<(EndpointQueueName, Timestamp, Key)>, ReadError> {
+    let whole = key(Space::WebhookDeliveryDue).u16(partition).range();
+    let from = from.unwrap_or(whole.start);
+    let Some((found, _)) = store.scan(from..whole.end, ScanOrder::Ascending, 1).await?.pop() else {
+        return Ok(None);
+    };
+    let due = DueDelivery::read(&found).map_err(codec::damaged)?;
+    Ok(Some((due.queue, due.at, queue_prefix(due.queue).range().end)))
+}
+
+/// Key range of a queue's deliveries that are due at `now`.
+pub(crate) fn due_range(line: EndpointQueueName, now: Timestamp) -> Range<Key> {
+    queue_prefix(line).range().start..prefix_end(&queue_prefix(line).time(now).build())
+}
+
+/// Lists the deliveries of an endpoint that pass, newest first, and returns the cursor of the next page. Scans at most
+/// `look_max` rows.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    (account, webhook): (AccountId, WebhookId),
+    before: Option<DeliveryId>,
+    (limit, look_max): (usize, usize),
+    passes: impl Fn(&WebhookDelivery) -> bool,
+) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>), ReadError> {
+    let prefix = endpoint_prefix(Space::WebhookDelivery, account, webhook);
+    let mut range = prefix.clone().range();
+    if let Some(before) = before {
+        range.end = prefix.clone().id(before.to_bytes()).build();
+    }
+    let (mut found, mut looked) = (Vec::new(), 0);
+    loop {
+        let page = (limit + 1).max(100);
+        let rows = store.scan(range.clone(), ScanOrder::Descending, page).await?;
+        let is_last = rows.len() < page;
+        for (at, row) in rows {
+            let delivery: WebhookDelivery = codec::decode(&row)?;
+            if found.len() == limit {
+                return Ok((found, Some(cursor_including(&delivery))));
+            }
+            looked += 1;
+            if passes(&delivery) {
+                found.push(delivery);
+            } else if looked >= look_max {
+                return Ok((found, Some(delivery.id)));
+            }
+            range.end = at;
+        }
+        if is_last {
+            return Ok((found, None));
+        }
+    }
+}
+
+/// The cursor of a page that starts with this delivery.
+fn cursor_including(delivery: &WebhookDelivery) -> DeliveryId {
+    let next = u128::from_be_bytes(delivery.id.to_bytes()).saturating_add(1);
+    DeliveryId::from_bytes(next.to_be_bytes())
+}
+
+/// Lists the deliveries of an endpoint that were created between two ids and pass, oldest first. Scans at most `limit`
+/// rows and returns the cursor of the next page.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list_created_between(
+    store: &Store,
+    (account, webhook): (AccountId, WebhookId),
+    (since, until): (DeliveryId, DeliveryId),
+    limit: usize,
+    passes: impl Fn(&WebhookDelivery) -> bool,
+) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>), ReadError> {
+    let prefix = endpoint_prefix(Space::WebhookDelivery, account, webhook);
+    let range = prefix.clone().id(since.to_bytes()).build()..prefix.id(until.to_bytes()).build();
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
+    let is_last = rows.len() < limit;
+    let mut found = Vec::new();
+    let mut last = None;
+    for (_, row) in rows {
+        let delivery: WebhookDelivery = codec::decode(&row)?;
+        last = Some(cursor_including(&delivery));
+        if passes(&delivery) {
+            found.push(delivery);
+        }
+    }
+    Ok((found, last.filter(|_| !is_last)))
+}
+
+/// Deletes an account's deliveries created before `before` that are not pending, with their attempts. Scans at most
+/// `limit` rows from a key on and returns the key to continue from if rows may remain.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn purge_before(
+    store: &Store,
+    batch: &mut Batch,
+    (account, from): (AccountId, Option<Key>),
+    before: DeliveryId,
+    limit: usize,
+) -> Result<Option<Key>, ReadError> {
+    let whole = key(Space::WebhookDelivery).account(account).range();
+    let rows = store.scan(from.unwrap_or(whole.start)..whole.end, ScanOrder::Ascending, limit).await?;
+    let mut next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| successor(at));
+    for (at, row) in rows {
+        let delivery: WebhookDelivery = codec::decode(&row)?;
+        if delivery.id >= before {
+            // The rest of this endpoint's rows are newer: continue with the next endpoint.
+            next = Some(endpoint_prefix(Space::WebhookDelivery, account, delivery.webhook).range().end);
+            break;
+        }
+        if delivery.status != WebhookDeliveryStatus::Pending {
+            batch.delete(at);
+            delete_attempts(batch, &delivery);
+        }
+    }
+    Ok(next)
+}
+
+/// Deletes a delivery and its attempts.
+pub fn delete(batch: &mut Batch, delivery: &WebhookDelivery) {
+    batch.delete(key_of(delivery));
+    delete_attempts(batch, delivery);
+}
+
+fn delete_attempts(batch: &mut Batch, delivery: &WebhookDelivery) {
+    let prefix = endpoint_prefix(Space::WebhookDeliveryAttempt, delivery.account, delivery.webhook);
+    for number in 1..=delivery.attempts.min(u32::try_from(ATTEMPTS_MAX).unwrap_or(u32::MAX)) {
+        batch.delete(prefix.clone().id(delivery.id.to_bytes()).u32(number).build());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivery(webhook: u128, number: u128) -> (WebhookDelivery, DueDelivery) {
+        let at = Timestamp::UNIX_EPOCH;
+        let (account, webhook) = (AccountId::new(at, 1), WebhookId::new(at, webhook));
+        let id = DeliveryId::new(at, number);
+        let delivery = WebhookDelivery {
+            id,
+            account,
+            webhook,
+            event: EventId::new(at, number),
+            kind: "email.sent".to_owned(),
+            subject: None,
+            body: None,
+            status: WebhookDeliveryStatus::Pending,
+            attempts: 0,
+            by_hand: false,
+            next_attempt_at: Some(at),
+            response_status: None,
+            created_at: at,
+            delivered_at: None,
+        };
+        (delivery, DueDelivery { queue: EndpointQueueName { partition: 3, account, webhook }, at, delivery: id })
+    }
+
+    #[tokio::test]
+    async fn queues_are_found_in_turn_and_each_attempt_is_recorded_once() {
+        let store = Store::memory();
+        let mut batch = Batch::progress();
+        for (webhook, number) in [(1, 1), (1, 2), (2, 3)] {
+            let (one, due) = delivery(webhook, number);
+            create(&mut batch, &one, &due);
+        }
+        store.commit(batch).await.unwrap();
+        let (first, _, next) = next_endpoint_queue(&store, 3, None).await.unwrap().unwrap();
+        let (second, _, end) = next_endpoint_queue(&store, 3, Some(next)).await.unwrap().unwrap();
+        assert!(next_endpoint_queue(&store, 3, Some(end)).await.unwrap().is_none());
+        assert_eq!((first, second), (delivery(1, 1).1.queue, delivery(2, 3).1.queue));
+        let (found, next) = list_due(&store, first, Timestamp::UNIX_EPOCH, 10).await.unwrap();
+        assert_eq!((found.len(), next), (2, None));
+        let (one, mut tried) = (found[0].0, found[0].1.clone().unwrap());
+        tried.attempts = 1;
+        let mut batch = Batch::progress();
+        one.complete(&mut batch);
+        put(&mut batch, &tried);
+        store.commit(batch.clone()).await.unwrap();
+        assert!(store.commit(batch).await.is_err(), "booked twice");
+    }
+
+    #[tokio::test]
+    async fn pages_have_no_gaps() {
+        let store = Store::memory();
+        let mut batch = Batch::progress();
+        for number in 0..250 {
+            let (one, due) = delivery(1, number);
+            create(&mut batch, &one, &due);
+        }
+        store.commit(batch).await.unwrap();
+        let of = (delivery(1, 1).0.account, delivery(1, 1).0.webhook);
+        let (mut seen, mut before) = (Vec::new(), None);
+        loop {
+            let even = |one: &WebhookDelivery| u128::from_be_bytes(one.id.to_bytes()).is_multiple_of(2);
+            let (page, next) = list(&store, of, before, (7, 20), even).await.unwrap();
+            seen.extend(page.into_iter().map(|one| one.id));
+            before = next;
+            if next.is_none() {
+                break;
+            }
+        }
+        let all: Vec<DeliveryId> = (0..250).rev().filter(|n| n % 2 == 0).map(|n| delivery(1, n).0.id).collect();
+        assert_eq!(seen, all);
+    }
+}
